@@ -134,6 +134,6 @@ def test_egm_guide_shows_every_row_of_the_result_table():
     result = EgmResult(sent=1, lateness=Lateness(cycles=1), completed=1, runs=1)
     served = ServedRobot(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_share=np.ones(1))
     names = list(robot_rows(SimpleNamespace(limit=None), served))
-    assert len(names) == 7
-    table = shown.partition("has ended\n")[2].strip().splitlines()
+    assert len(names) == 8
+    table = shown.partition("guided for")[2].partition("\n")[2].strip().splitlines()
     assert [re.split(r"\s{3,}", line.strip())[0] for line in table[: len(names)]] == names

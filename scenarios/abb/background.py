@@ -15,14 +15,22 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from scenarios.abb.station import Station
 from scenarios.setup import Setup
-from twin.base.errors import RapidError, TwinError, near
+from twin.abb.controller.execution import MODES
+from twin.abb.rapid.targets import tool_frame
+from twin.abb.rapid.values import PREDEFINED, Record, text_of
+from twin.base.errors import RapidError, TwinError, WrongUse, near
+from twin.physics.trajectories.jogging import AXES
 
 if TYPE_CHECKING:
     from scenarios.abb.session import Served, Serving
     from twin.abb.controller.controller import VirtualController
     from twin.abb.controller.events import Line
+    from twin.abb.rws.rapid import Symbol
+    from twin.abb.rws.server import RobotWebServices
     from twin.data.logs.log import Log
 
 POLL = 5e-3
@@ -82,13 +90,112 @@ class RunningController:
         """
         self.controller.call(lambda: self.controller.to_main(routine))
 
-    def answer(self, text: str) -> None:
-        """Answer a question of a program to the operator.
+    def step(self) -> None:
+        """Start the execution, and stop it where the arm has made the present move, or the next one.
+
+        Raises:
+            RapidError: a task has a fault.
+        """
+        self.controller.call(self.controller.step)
+
+    def answer(self, text: str, task: str = "") -> None:
+        """Answer the question of a task to the operator, or the one that waits longest.
 
         Raises:
             RapidError: no program asks.
         """
-        self.controller.call(lambda: self.controller.execution.answer(text))
+        self.controller.call(lambda: self.controller.execution.answer(text, task))
+
+    def set_motors(self, on: bool) -> None:
+        """Switch the motors on or off."""
+        self.controller.call(lambda: self.controller.execution.set_motors(on))
+
+    def set_mode(self, mode: str) -> None:
+        """Change the mode: AUTO, MANR (manual, 250 mm/s at most) or MANF (manual, full speed)."""
+        if mode not in MODES:
+            raise RapidError(f"the mode {mode}, expected {', '.join(MODES)}")
+        self.controller.call(lambda: self.controller.set_mode(mode))
+
+    def jog(self, axis: str, increment: float, tool: str = "tool0", in_tool_axes: bool = False) -> None:
+        """Jog a joint, or the tool along or about an axis, in manual mode.
+
+        Args:
+            axis: name of a joint, or x, y, z, rx, ry or rz.
+            increment: increment in [deg], or in [mm] along x, y and z.
+            tool: name of a tooldata.
+            in_tool_axes: whether x, y and z are axes of the tool, else those of the base.
+
+        Raises:
+            RapidError: there is no such axis or tool, the mode is automatic, or the arm moves.
+        """
+        controller, joints = self.controller, self.controller.robot.joint_names
+        if axis not in (*joints, *AXES):
+            raise RapidError(f"there is no axis {axis}: known are {', '.join((*joints, *AXES))}", "name")
+
+        def act() -> None:
+            if axis in joints:
+                turn = np.radians(increment) * np.array([one == axis for one in joints])
+                controller.jog().move_joints(turn)
+                return
+            scale = 1e-3 if len(axis) == 1 else np.pi / 180.0
+            moved = increment * scale * np.array([one == axis for one in AXES])
+            frame = tool_frame(self._record(tool, "tooldata"))
+            if not controller.jog().move_tool(frame, moved, in_tool_axes=in_tool_axes):
+                raise RapidError("the arm moves: wait until it rests, or stop it", "refusal")
+
+        controller.call(act)
+
+    def data(self, *types: str) -> list[str]:
+        """Return the names of data of types, such as `tooldata`, in all tasks."""
+        return sorted({one.declaration.name for one in self._symbols(types)}, key=str.lower)
+
+    def _symbols(self, types: Sequence[str]) -> list[Symbol]:
+        """Return the data objects of types in all tasks, without arrays."""
+        from twin.abb.rws.rapid import symbols_of
+
+        every = (one for task in self.controller.tasks.values() for one in symbols_of(task))
+        return [one for one in every if one.cell.type in types and not one.cell.dimensions]
+
+    def _symbol(self, name: str, *types: str) -> Symbol:
+        found = self._symbols(types)
+        for one in found:
+            if one.declaration.name.lower() == name.lower():
+                return one
+        known = ", ".join(one.declaration.name for one in found) or "none"
+        raise RapidError(f"there is no {' or '.join(types)} {name}: known are {known}", "name")
+
+    def _record(self, name: str, type_: str) -> Record:
+        """Return the value of a record; called between the turns of the programs."""
+        if name.lower() in PREDEFINED:
+            return PREDEFINED[name.lower()].value
+        found = self._symbol(name, type_)
+        return found.task.interpreter.read(found.cell)
+
+    def modify_position(self, name: str, tool: str = "tool0", work_object: str = "wobj0") -> str:
+        """Give a robtarget or jointtarget the place where the arm is; return its declaration, to be copied.
+
+        The file is not changed.
+
+        Raises:
+            RapidError: there is no such target, tool or work object, or the execution runs.
+        """
+        controller = self.controller
+
+        def act() -> str:
+            if controller.execution.executing:
+                raise RapidError("positions are modified while the execution is stopped", "refusal")
+            found, arm = self._symbol(name, "robtarget", "jointtarget"), controller.unit.kinematics
+            if found.cell.type == "jointtarget":
+                value = arm.joints(controller.arm.q)
+            else:
+                frames = self._record(tool, "tooldata"), self._record(work_object, "wobjdata")
+                value = arm.target(*frames, controller.arm.q)
+            found.cell.value, found.cell.pending = value, None
+            shown = found.declaration
+            scope = f"{shown.scope} " if shown.scope else ""
+            return f"{scope}{shown.kind} {shown.type} {shown.name} := {text_of(value)};"
+
+        return controller.call(act)
 
     @property
     def speed(self) -> float:
@@ -97,6 +204,10 @@ class RunningController:
 
     @speed.setter
     def speed(self, percent: float) -> None:
+        self.set_speed(percent)
+
+    def set_speed(self, percent: float) -> None:
+        """Change the share of the programmed speed, in [%]."""
         if not 0 <= percent <= 100:
             raise RapidError(f"a speed of {percent:g} %, expected 0 to 100")
         self.controller.execution.override = percent / 100.0
@@ -133,6 +244,11 @@ class RunningController:
                 last = "; ".join(f"{line.task}: {line.sentence}" for line in self.lines[-5:])
                 raise TwinError(f"waited {timeout:g} s in vain; the last lines: {last or 'none'}")
             time.sleep(POLL)
+
+    @property
+    def url(self) -> str:
+        """Address of Robot Web Services, "" without them."""
+        return self._serving.url
 
     @property
     def ports(self) -> dict[int, int]:
@@ -174,6 +290,8 @@ def serving(
     home: Path | None = None,
     supervise: bool = False,
     operator: Sequence[str] = (),
+    rws: int | None = None,
+    omnicore: bool = False,
 ) -> Iterator[RunningController]:
     """Run a virtual controller in the background, for instance in a fixture of pytest.
 
@@ -185,6 +303,8 @@ def serving(
         home: folder of HOME:, by default that of the station, or a fresh one.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
         operator: answers of the operator.
+        rws: local port of Robot Web Services, 0 for a free one, None without them; `url` has their address.
+        omnicore: whether the services have version 2.0 over TLS, as OmniCore has it.
 
     Yields:
         The running controller; its log and its result are there behind the with statement.
@@ -198,9 +318,9 @@ def serving(
     if not isinstance(station, Station):
         station = Station.read(Path(station))
     with TemporaryDirectory(prefix="irb-twin-home-") as fresh:
+        folder = home or (station.folder / station.home if station.home else Path(fresh))
         given = {
-            "signals": station.cell_signals({}),
-            "home": home or (station.folder / station.home if station.home else Path(fresh)),
+            "signals": station.cell_signals({}), "home": folder,
             "network": replace(station.network(None, ()), free=True),
             "operator": Operator(operator), "forever": station.cycle == "forever",
         }  # fmt: skip
@@ -208,6 +328,7 @@ def serving(
         session = Serving(
             station, chosen, lambda line: None, given=given, cell=station.surroundings(None),
             supervise=supervise, is_background=True,
+            services=None if rws is None else web_services(folder, ("127.0.0.1", rws), omnicore=omnicore),
         )  # fmt: skip
         result: Future[Served] = Future()
 
@@ -233,6 +354,38 @@ def serving(
         running._served = result.result()
         if running._served.error:
             raise TwinError(running._served.error)
+
+
+def web_services(
+    home: Path,
+    address: tuple[str, int],
+    *,
+    omnicore: bool = False,
+    strict: bool = False,
+    certificate: Path | None = None,
+) -> Callable[[VirtualController], RobotWebServices]:
+    """Return the function that starts Robot Web Services of a controller at a local address.
+
+    Args:
+        home: folder of HOME:.
+        address: local address and port; port 0 is a free one.
+        omnicore: whether they have version 2.0 over TLS.
+        strict: whether they have the limits of a controller.
+        certificate: PEM file with private key and certificate; None for one that is made.
+    """
+    from twin.abb.rws.authentication import tls_context
+    from twin.abb.rws.cabinet import Cabinet
+    from twin.abb.rws.server import RobotWebServices
+
+    tls = tls_context(certificate) if omnicore else None
+
+    def start(controller: VirtualController) -> RobotWebServices:
+        try:
+            return RobotWebServices(Cabinet(controller, home, 2 if omnicore else 1, strict), address, tls)
+        except OSError as error:
+            raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
+
+    return start
 
 
 class Word(NamedTuple):
@@ -266,6 +419,23 @@ def _set(running: RunningController, words: list[str]) -> str:
     return f"{name} = {running.signals[name]:g}"
 
 
+def _motors(running: RunningController, words: list[str]) -> str:
+    if words[0] not in ("on", "off"):
+        raise TwinError(f"expected motors on or motors off, got {words[0]!r}")
+    running.set_motors(words[0] == "on")
+    return f"motors {words[0]}"
+
+
+def _mode(running: RunningController, words: list[str]) -> str:
+    running.set_mode(words[0].upper())
+    return f"mode {words[0].upper()}"
+
+
+def _jog(running: RunningController, words: list[str]) -> str:
+    running.jog(words[0], _number(words[1]))
+    return ""
+
+
 def _status(running: RunningController, words: list[str]) -> str:
     controller = running.controller
 
@@ -288,6 +458,15 @@ def _status(running: RunningController, words: list[str]) -> str:
 WORDS = {
     "start": Word("", "start the execution, or go on", lambda running, words: running.start() or "started"),
     "stop": Word("", "stop the arm on its path", lambda running, words: running.stop() or "stopped"),
+    "step": Word("", "make one move", lambda running, words: running.step() or "a step"),
+    "motors": Word("on|off", "switch the motors", _motors),
+    "mode": Word("MODE", "AUTO, MANR (manual, 250 mm/s) or MANF (manual, full speed)", _mode),
+    "jog": Word("AXIS STEP", "turn joint_1 by degrees, or move the tool along x by mm (manual mode)", _jog),
+    "modify": Word(
+        "TARGET [TOOL] [WOBJ]",
+        "give a target the place of the arm",
+        lambda running, words: running.modify_position(*words),
+    ),
     "speed": Word("PERCENT", "change the speed of the arm", _speed),
     "main": Word("[ROUTINE]", "move the program pointer to the beginning, or to a routine", _main),
     "set": Word("SIGNAL VALUE", "change a signal", _set),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from scenarios.abb.egm.addresses import SIGNALLED, address, addresses, bind_address
 from scenarios.abb.rapid.given import INPUTS
 from scenarios.options import argument, option, output_file, positive, section
-from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
+from scenarios.shell.output import Files, announce_page, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
 from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
@@ -248,6 +248,7 @@ class ServeAbb(Command):
     usage = "irb-twin abb serve [STATION.toml] [options] [-- CLIENT ...]"
     examples = """examples:
   irb-twin abb serve station.toml
+  irb-twin abb serve station.toml --browser
   irb-twin abb serve --robot irb140 --load T_ROB1=server.mod --bind 127.0.0.1
   irb-twin abb serve --load T_ROB1=motion.mod,lib.sys T_STATE=state.mod,lib.sys --log session.npz
   irb-twin abb serve station.toml --duration 60 -- pytest tests/
@@ -282,6 +283,12 @@ class ServeAbb(Command):
     )
     commands: bool = option(
         False, "read commands although the standard input is no terminal, or has a client"
+    )
+    browser: int | None = option(
+        None,
+        "show the arm, the programs and a pendant in a browser of this machine; PORT of the page",
+        "PORT",
+        alone=0,
     )
     duration: float | None = option(None, "end after this time (default: until Ctrl-C)", "SECONDS")
     bind: str | None = option(
@@ -388,6 +395,8 @@ class ServeAbb(Command):
             station, setup, print_line, client, self.duration, start, given,
             station.surroundings(self.cell), self.supervise, services=services, starts=starts,
         )  # fmt: skip
+        if self.browser is not None:
+            serving.page = partial(self._page, serving)
         if self.commands or (not client and sys.stdin is not None and sys.stdin.isatty()):
             serving.client_input = subprocess.DEVNULL
             serving.ready.add_done_callback(lambda ready: self._read_commands(serving))
@@ -415,6 +424,19 @@ class ServeAbb(Command):
         running = RunningController(serving, serving.ready.result())
         read_commands(Commands(running, serving.stopping.set), print_line)
 
+    def _page(self, serving: Any, controller: Any, services: Any) -> Any:
+        """Start the page of a session."""
+        from scenarios.abb.background import RunningController
+        from scenarios.abb.pendant import Pendant
+        from twin.abb.rws.cabinet import DOMAINS
+
+        def masters() -> list[str]:
+            return [one for one in DOMAINS if services is not None and services.cabinet.master(one)]
+
+        page = Pendant(RunningController(serving, controller), self.browser or 0, masters)
+        announce_page(page.url)
+        return page
+
     def _services(self, station: Any, home: Path) -> Any:
         """Return the function that starts Robot Web Services, None without them."""
         if self.rws is None:
@@ -425,22 +447,12 @@ class ServeAbb(Command):
             raise WrongUse(f"--rws {self.rws}: expected a port from 0, a free one, to 65535")
         if self.certificate and not self.omnicore:
             raise WrongUse("--certificate needs --omnicore, version 1.0 has no TLS")
-        from twin.abb.rws.authentication import tls_context
-        from twin.abb.rws.cabinet import Cabinet
-        from twin.abb.rws.server import RobotWebServices
+        from scenarios.abb.background import web_services
 
-        tls = tls_context(self.certificate) if self.omnicore else None
-        address = self.listen or "127.0.0.1", self.rws
-
-        def start(controller: Any) -> Any:
-            try:
-                return RobotWebServices(
-                    Cabinet(controller, home, 2 if self.omnicore else 1, self.strict), address, tls
-                )
-            except OSError as error:
-                raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
-
-        return start
+        return web_services(
+            home, (self.listen or "127.0.0.1", self.rws), omnicore=self.omnicore, strict=self.strict,
+            certificate=self.certificate,
+        )  # fmt: skip
 
     def _station(self) -> Any:
         from scenarios.abb.station import Station

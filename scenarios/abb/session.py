@@ -274,6 +274,7 @@ def lateness_rows(late: Lateness, what: str) -> dict[str, str]:
     found = {
         f"{what} late by more than 1 ms": f"{late.late} of {late.cycles} ({late.share:.2%})",
         "lateness: median, 99 %, worst": f"{', '.join(times)} ms",
+        f"longest time between two {'messages' if what == 'sent' else what}": f"{1e3 * late.gap:.1f} ms",
     }
     return found | ({"clock restarts": str(late.restarts)} if late.restarts else {})
 
@@ -310,6 +311,9 @@ def stream_rows(result: EgmResult) -> dict[str, str]:
 def run_rows(result: EgmResult) -> dict[str, str]:
     """Return the numbers of runs and faults for a table, as texts."""
     found = {"completed runs": f"{result.completed} of {result.runs}"}
+    if result.limited:
+        name = f"limited by MaxSpeedDeviation {result.limit:g} deg/s"
+        found[name] = f"{result.limited:.1f} of {result.guided:.1f} s guided"
     named = (f"{fault.number} {fault.name}" if fault.number else fault.name for fault in result.faults)
     return found | {f"fault {fault}": str(number) for fault, number in Counter(named).items()}
 
@@ -428,6 +432,7 @@ class Serving:
         client: command of a client; the session lasts as long as it does.
         given: arguments of `VirtualController`.
         services: function that starts Robot Web Services of the controller, if they are wanted.
+        page: function that starts the page of the controller, if it is wanted.
         starts: whether the programs start by themselves.
         cell: what stands around the arm, None if it has only itself.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
@@ -436,6 +441,7 @@ class Serving:
         lines: the last lines.
         ready: the virtual controller, from the time when it runs.
         stopping: set when the session is to end.
+        url: address of Robot Web Services, "" without them.
     """
 
     station: Station
@@ -448,12 +454,14 @@ class Serving:
     cell: Cell | None = None
     supervise: bool = False
     services: Callable[[VirtualController], RobotWebServices] | None = None
+    page: Callable[[VirtualController, RobotWebServices | None], Any] | None = None
     starts: bool = True
     is_background: bool = False
     client_input: int | None = None
     stopping: Event = field(default_factory=Event)
     ready: Future[VirtualController] = field(default_factory=Future)
     lines: deque[Line] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
+    url: str = ""
     _unjudged: str = ""
 
     def __post_init__(self) -> None:
@@ -471,13 +479,16 @@ class Serving:
         from twin.abb.controller.controller import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
-        controller, process, services, error = self._controller(printer), None, None, ""
+        controller, process, services, page, error = self._controller(printer), None, None, None, ""
         lateness = Lateness()
         try:
             rehearse(controller.robot, controller.arm.q, controller.limits)  # clients find cycles that run
             if self.services is not None:
                 services = self.services(controller)
-                printer(f"Robot Web Services: {services.url}")
+                self.url = services.url
+                printer(f"Robot Web Services: {self.url}")
+            if self.page is not None:
+                page = self.page(controller, services)
             if self.client:
                 process = _started(self.client, self.client_input, services and services.url)
             if self.starts:
@@ -488,15 +499,18 @@ class Serving:
             def stopping() -> bool:
                 if not self.ready.done():  # after the first cycle: everything is compiled
                     self.ready.set_result(controller)
+                if delay := controller.pace.new_delay():
+                    printer(delay)
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            to_end = not (self.client or self.is_background or services)
+            to_end = not (self.client or self.is_background or services or page)
             lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
-            if services is not None:
-                services.close()
+            for one in (page, services):
+                if one is not None:
+                    one.close()
             controller.close()
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.bench.jogging import Follower, JogPanel
+from scenarios.bench.jogging import JogPanel
 from scenarios.bench.watched import KEYS, ChosenLaw, LawPanel, LoopView
 from twin.base.errors import DivergenceError, TwinError, describe_error
 from twin.data.logs.closed_loop import run_closed_loop
@@ -25,6 +25,7 @@ from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.limits import joint_ranges
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import SHOWN
+from twin.physics.trajectories.jogging import Follower
 from twin.physics.trajectories.joint_trajectories import Trajectory, quintic, sequence
 from twin.physics.trajectories.sampling import Samples, sample_semi_implicit
 

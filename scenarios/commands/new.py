@@ -115,7 +115,10 @@ KINDS = {
             "my_watch.mod": "NAME/watch.mod",
             "my_client.py": "NAME/client.py",
         },
-        ("irb-twin abb serve AT/NAME/station.toml -- python AT/NAME/client.py",),
+        (
+            "irb-twin abb serve AT/NAME/station.toml --browser",
+            "irb-twin abb serve AT/NAME/station.toml -- python AT/NAME/client.py",
+        ),
     ),
 }
 

@@ -93,8 +93,8 @@ class Page:
         if "method" not in event:
             return  # the answer to a message of `_send` that nothing waits for
         self.events.append(event)
-        if event["method"] == "Target.attachedToTarget" and event.get("sessionId") == self.session:
-            child = event["params"]["sessionId"]  # a frame or a worker: listen to it before it runs
+        if event["method"] == "Target.attachedToTarget" and event.get("sessionId"):
+            child = event["params"]["sessionId"]  # a frame or a worker of any page: listen before it runs
             for method in ("Runtime.enable", "Network.enable", "Runtime.runIfWaitingForDebugger"):
                 self._send(method, child, {})
 
@@ -105,8 +105,26 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, expression):
-        """Wait until a JavaScript expression is true, and return its value."""
+        """Wait until a JavaScript expression is true, and return its value; the page comes before others."""
+        self.call("Page.bringToFront")
+        self.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+        )
         return _poll(lambda: self.evaluate(expression), expression)
+
+    def click(self, find):
+        """Click in the middle of an element, given as a JavaScript expression, as a mouse does."""
+        self.wait_for(f"!!({find})")
+        place = (
+            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
+            f" return [b.x + b.width / 2, b.y + b.height / 2] }})({find})"
+        )
+        box = None
+        while box != (box := self.evaluate(place)):  # until nothing above it changes its height any more
+            time.sleep(0.1)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            at = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **at)
 
     def screenshot(self):
         """Return the visible part of the page as PNG data.

@@ -106,6 +106,9 @@ class CycleByCycle:
     def sending(self) -> None:
         pass
 
+    def new_delay(self) -> str:
+        return ""
+
     def sent(self, inbox) -> None:
         inbox.listen()
 

@@ -5,9 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+import requests
+from requests.auth import HTTPDigestAuth
 
 from scenarios.abb.background import WORDS, Commands, serving
 from scenarios.shell.command_line import main
+from tests.support.web_services import USER
 from twin.base.errors import RapidError, TwinError
 
 pytestmark = pytest.mark.slow("serves stations")
@@ -136,3 +139,38 @@ def test_commands_come_from_the_standard_input_and_answers_from_an_option(statio
     for text in ("di_part = 1\n", "the execution runs, speed 100 %", "TPWrite: 1\n"):
         assert text in out
     assert "asks" not in out
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS")
+@pytest.mark.parametrize("omnicore", [False, True])
+def test_a_client_of_web_services_reaches_the_controller_in_the_background(station, omnicore):
+    with serving(station, rws=0, omnicore=omnicore) as running:
+        running.set_mode("MANR")
+        client = requests.Session()
+        client.auth, client.verify = (USER if omnicore else HTTPDigestAuth(*USER)), False
+        client.trust_env = False
+        accepted = "application/xhtml+xml;v=2.0" if omnicore else "application/xhtml+xml"
+        answer = client.get(f"{running.url}/rw/panel/opmode", headers={"Accept": accepted})
+        assert answer.status_code == 200
+        assert "MANR" in answer.text
+
+
+def test_typed_commands_jog_and_modify_a_target(station):
+    with serving(station) as running:
+        say = Commands(running, lambda: None).run
+        assert say("jog joint_1 5") == "the arm is jogged in manual mode with motors on"
+        assert say("mode manr") == "mode MANR"
+        assert say("jog elbow 5").startswith("there is no axis elbow: known are joint_1")
+        assert say("jog joint_1 5") == ""
+        running.wait_until(lambda: running.controller.rests)
+        assert (
+            say("modify a") == "CONST jointtarget a := [[5,0,0,0,0,0],[9E+09,9E+09,9E+09,9E+09,9E+09,9E+09]];"
+        )
+        assert running.value("T_ROB1", "a")["robax"]["rax_1"] == pytest.approx(5.0, abs=1e-9)
+        assert say("modify nothing").startswith(
+            "there is no robtarget or jointtarget nothing: known are a, b"
+        )
+        assert say("mode fast") == "the mode FAST, expected AUTO, MANR, MANF"
+        assert say("motors off") == "motors off"
+        assert say("motors maybe") == "expected motors on or motors off, got 'maybe'"
+        assert say("step") == "the execution starts while the motors are on"

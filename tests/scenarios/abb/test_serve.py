@@ -39,6 +39,18 @@ def client():
         yield client
 
 
+def test_the_table_says_how_long_the_speed_was_limited(client, capsys):
+    """With a gain of 20 1/s, 8 deg are made at 20 deg/s until 1 deg is left."""
+    with Guiding(client, 8.0):
+        assert serve(client, "--lockstep", "--runs", "1", "--max-speed-deviation", "20") == 0
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if "limited by" in line)
+    name, value = re.split(r"\s{3,}", row.strip())
+    assert name == "limited by MaxSpeedDeviation 20 deg/s"
+    limited, guided = re.fullmatch(r"([\d.]+) of ([\d.]+) s guided", value).groups()
+    assert 0.3 < float(limited) < 0.5 < float(guided) + 0.1
+    assert float(guided) < 1.0
+
+
 def test_serve_prints_events_and_writes_results(client, tmp_path, capsys):
     log, file = tmp_path / "a.npz", tmp_path / "a.json"
     words = ("--lockstep", "--runs", "1", "--pause", "0", "--torque", "always", "--drives", "rigid")
@@ -51,7 +63,7 @@ def test_serve_prints_events_and_writes_results(client, tmp_path, capsys):
     assert "MaxSpeedDeviation 90 deg/s" in first
     assert waits.startswith("    0.000 s  joint guidance 1 waits for the first answer")
     assert "s  joint guidance 1 is guided by" in guided
-    assert over.endswith("s  joint guidance 1 has ended")
+    assert "joint guidance 1 has ended by its condition, 0.1 s in its window, guided for " in over
     rows = dict(line.strip().split("   ", 1) for line in table if "   " in line.strip())
     assert rows["completed runs"].strip() == "1 of 1"
     assert rows["time"].strip() == "virtual"

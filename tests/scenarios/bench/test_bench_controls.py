@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.bench.jogging import Follower, JogPanel
+from scenarios.bench import free_bench
+from scenarios.bench.jogging import JogPanel
 from scenarios.bench.watched import ChosenLaw, LawPanel
 from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
 from scenarios.setup import Setup
 from tests.support.tasks import task
+from twin.data.logs.recordings.recording import read_recording
+from twin.physics.trajectories.jogging import Follower
 from twin.physics.trajectories.sampling import Reference, State
 
 REST = State(0.0, np.full(6, 0.1), np.full(6, 0.2))
+BENT = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
 WANTED = Reference(np.full(6, 0.101), np.zeros(6), np.zeros(6))
 
 
@@ -179,3 +183,18 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
     runs = run_sequence(plan, lambda name: None)
     assert seen == [("pid", False, []), ("cascade", False, []), ("pd", True, ["pid", "cascade"])]
     assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]
+
+
+def test_motion_through_taught_poses_is_written_as_recording(irb140, tmp_path):
+    poses, file = [np.zeros(6), BENT, BENT, -BENT], tmp_path / "taught.csv"
+    speed = np.full(6, 0.5)
+    assert free_bench.write_poses(file, irb140, poses, speed)
+    recorded = read_recording(file, irb140)
+    assert recorded.t[-1] == pytest.approx(free_bench.motion_through(poses, speed).duration)
+    np.testing.assert_allclose(recorded.q[[0, -1]], [poses[0], poses[-1]], atol=1e-12)
+    for pose in poses:
+        assert np.abs(recorded.q - pose).max(axis=1).min() < 0.01, "it passes through every pose"
+    assert np.abs(np.diff(recorded.q, axis=0)).max() <= 1.001 * 0.5 * np.diff(recorded.t).max()
+    assert not free_bench.write_poses(tmp_path / "none.csv", irb140, [BENT, BENT], speed)
+    assert not (tmp_path / "none.csv").exists()
+    assert free_bench.pose_table(irb140, poses)[2][:4] == ["2", "0.00 deg", "17.19 deg", "11.46 deg"]

@@ -14,6 +14,7 @@ from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
 from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid.planning import Limits
 from twin.abb.rapid.targets import Arm
+from twin.abb.rapid.values import PREDEFINED
 from twin.base.arrays import Floats
 from twin.data.logs.annotations import ProgramLines
 from twin.data.logs.log import Log
@@ -42,6 +43,7 @@ class MechanicalUnit:
         kinematics: targets and joint angles of its tools.
         samples: number of samples of the arm in a cycle.
         era: number of times that the path was cleared.
+        tool: tool of the last move.
         forget_moves: function that forgets the moves that its program collected.
 
     Args:
@@ -60,6 +62,7 @@ class MechanicalUnit:
         self.samples, self.era = whole_periods(CYCLE, arm.period), 0
         self.forget_moves: Callable[[], object] = lambda: None
         self._payload: Payload | None = None
+        self.tool = PREDEFINED["tool0"].value
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
 
     def clear_path(self) -> None:
@@ -72,6 +75,7 @@ class MechanicalUnit:
         """Take note of the moves that begin now, and take up their payloads."""
         for path, k in self.motion.begun():
             move = path.segments[k].move
+            self.tool = move.tool
             self.mark(move.file, move.line)
             self.change_load(path.payload(k))
 
@@ -126,9 +130,11 @@ class Supervision:
     A look computes distances only if the arm, by the lengths of its chain, could have come nearer than ever.
 
     Attributes:
+        clearance: distances of the arm; None if they are not judged.
         stops: whether what is wrong stops the arm, by ERR_COLL_STOP.
         saturations: number of times that drives began to lack torque.
         collisions: number of times that the arm came nearer than a margin.
+        now: nearest pair at the last look, None before it.
         nearest: nearest pair that was seen, None before the first look.
         nearest_at: time at which it was seen, in [s].
 
@@ -138,13 +144,13 @@ class Supervision:
     """
 
     def __init__(self, clearance: Clearance | None = None, *, stops: bool = False) -> None:
-        self._clearance, self.stops = clearance, stops
+        self.clearance, self.stops = clearance, stops
         self.saturations = self.collisions = 0
         self.nearest: Nearest | None = None
         self.nearest_at = 0.0
         self._saturated_at = -np.inf
         self._wait, self._seen, self._is_near = 0, np.empty(0), False
-        self._now: Nearest | None = None
+        self.now: Nearest | None = None
 
     def look(self, arm: GuidedArm) -> list[str]:
         """Look at the arm after a cycle; return a sentence on each thing that is wrong since then."""
@@ -157,20 +163,20 @@ class Supervision:
                 found.append(f"motion supervision: the drive of {arm.robot.joint_names[joint]} lacks torque")
             self._saturated_at = arm.t
         self._wait -= 1
-        if self._clearance is not None and self._wait < 0:
+        if self.clearance is not None and self._wait < 0:
             self._wait = LOOK - 1
-            found += self._look_around(self._clearance, arm)
+            found += self._look_around(self.clearance, arm)
         return found
 
     def _look_around(self, clearance: Clearance, arm: GuidedArm) -> list[str]:
         q_tree = clearance.robot.tree_positions(arm.q)
-        if self._now is not None and self.nearest is not None:
+        if self.now is not None and self.nearest is not None:
             moved = float(clearance.reach @ np.abs(q_tree - self._seen))
             enough = max(self.nearest.clearance, 0.0)
-            if moved < RESOLUTION or self._now.clearance - moved > enough:
+            if moved < RESOLUTION or self.now.clearance - moved > enough:
                 return []
-        self._now, self._seen = clearance.nearest(arm.q), q_tree
-        now = self._now
+        self.now, self._seen = clearance.nearest(arm.q), q_tree
+        now = self.now
         if now is None:
             return []
         if self.nearest is None or now.clearance < self.nearest.clearance:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,9 @@ from twin.abb.controller.egm import Egm, EgmDevices
 from twin.abb.controller.events import ERROR, WARNING, Line, Queue, queue_of
 from twin.abb.controller.execution import Execution, TaskSettings
 from twin.abb.controller.instructions import functions_for, instructions_for
+from twin.abb.controller.jogging import Jog
 from twin.abb.controller.machine import HomeFiles, Network
+from twin.abb.controller.motion import NEAR_PATH, REDUCED, Step
 from twin.abb.controller.tasks import LiveRecorder, Task
 from twin.abb.egm.robot.exchange import Lateness, Pace, RealTime, garbage_collection_frozen
 from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
@@ -166,6 +169,7 @@ class VirtualController:
         network, operator = network or Network(), operator or Operator(())
         self.egm = Egm(self.execution, self.unit, self.pace, egm or EgmDevices(), network.bind)
         self._executed, self._calls = False, Calls()
+        self._step: Step | None = None
         self.tasks: dict[str, Task] = {}
         self.execution.tasks = self.tasks
         if len(moving := [one.name for one in tasks if one.moves]) > 1:
@@ -241,11 +245,16 @@ class VirtualController:
         """Start the execution, or continue on the path.
 
         Raises:
-            RapidError: the motors are off, or a task has no program, or a fault: the program pointer must be
-                moved first.
+            RapidError: the motors are off, the arm is jogged or off its path, or a task has no program, or a
+                fault: the program pointer must be moved first.
         """
+        motion = self.unit.motion
         if not self.execution.motors:
             raise RapidError("the execution starts while the motors are on", "refusal")
+        if motion.jog is not None or motion.off_path > NEAR_PATH:
+            raise RapidError(
+                "the arm was jogged off its path: jog it back, or move the program pointer to main", "refusal"
+            )
         for task in self.tasks.values():
             if task.is_started and not task.has_program:
                 raise RapidError(
@@ -261,8 +270,39 @@ class VirtualController:
                 task.start()
 
     def stop(self) -> None:
-        """Stop the execution; the arm stops on its path."""
+        """Stop the execution, or jogging; the arm stops on its path."""
         self.execution.stop()
+        if (jog := self.unit.motion.jog) is not None:
+            jog.stop()
+
+    def step(self) -> None:
+        """Start the execution, which stops where the present move ends, or the next one; see `start`."""
+        self.start()
+        self._step = Step(self.unit.motion)
+
+    def set_mode(self, mode: str) -> None:
+        """Change the mode to AUTO, MANR or MANF; the execution stops."""
+        if mode != self.execution.mode:
+            self.execution.mode = mode
+            self.stop()
+            self.execution.note(10017 if mode == "AUTO" else 10015)
+
+    def jog(self) -> Jog:
+        """Return the jogging of the arm, which begins if nobody jogs it.
+
+        Raises:
+            RapidError: the mode is automatic, the motors are off, or the arm moves or is guided.
+        """
+        execution, motion = self.execution, self.unit.motion
+        if execution.mode == "AUTO" or not execution.motors:
+            raise RapidError("the arm is jogged in manual mode with motors on", "refusal")
+        if motion.jog is None:
+            if execution.executing or self.egm.guides or not self.rests:
+                raise RapidError(
+                    "the arm is jogged while the execution is stopped and the arm rests", "refusal"
+                )
+            motion.jog = Jog(self.robot, motion.q, self.arm.period, lambda text: execution.report("", text))
+        return motion.jog
 
     def to_main(self, routine: str = "") -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
@@ -372,12 +412,17 @@ class VirtualController:
         execution, motion = self.execution, self.unit.motion
         self.signals.advance(self.t)
         self._write_outputs()
+        self._end_step()
         for task in self.tasks.values():
             task.interrupts.stopped = not (task.is_background or (execution.running and task.is_active))
             task.interrupts.advance(self.t)
             if not task.interrupts.stopped:
                 task.turn()
-        motion.goal = 0.0 if execution.is_stopped else execution.override
+        braking = execution.is_stopped or (self._step is not None and self._step.brakes)
+        motion.goal = 0.0 if braking else execution.override
+        motion.top_speed = REDUCED if execution.mode == "MANR" else inf
+        if motion.jog is not None and not execution.motors:
+            motion.jog.stop()
         self.unit.begin_moves()
         self.egm.move()
         due, motion.due = motion.due, []
@@ -393,6 +438,12 @@ class VirtualController:
         if execution.executing != self._executed:
             self._executed = not self._executed
             execution.note(10150 if self._executed else 10151)
+
+    def _end_step(self) -> None:
+        """End a step where the arm has made its move."""
+        if self._step is not None and (not self.execution.running or self._step.is_over()):
+            self.stop()
+            self._step = None
 
     def _stop_by_supervision(self, sentence: str) -> None:
         """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""

@@ -107,7 +107,7 @@ class TaskSession(Session):
         """Stop the guidance in the way of an instruction EGMStop."""
         self._next = None
         if self._run is not None and self._run.phase in (Phase.WAITING, Phase.GUIDED):
-            self._run.end(settings)
+            self._run.end(settings, "by the program")
 
     def halt(self) -> None:
         """Stop the guidance because the execution is stopped; it begins again when the execution continues.
@@ -121,7 +121,7 @@ class TaskSession(Session):
             run.stop(Fault(0, "stopped", "an instruction EGMMove cannot continue on its path after a stop"))
         else:
             self._next = run.settings
-            run.end(replace(run.settings, stop="hold"))
+            run.end(replace(run.settings, stop="hold"), "by a stop of the execution")
 
     def fault(self) -> str:
         """Return the fault of the last instruction, "" for none."""

@@ -30,6 +30,9 @@ TURN = 1e-3
 STATEMENTS = 100
 """Statements of a turn in virtual time, where the clock must not decide: about those of 1 ms."""
 
+MODES = "AUTO", "MANR", "MANF"
+"""Modes: automatic, and manual with reduced speed, 250 mm/s at most, and with full speed."""
+
 T = TypeVar("T")
 
 
@@ -300,13 +303,13 @@ class Execution:
         if not on:
             self.stop()
 
-    def answer(self, text: str) -> None:
-        """Give an answer to the question that waits longest.
+    def answer(self, text: str, task: str = "") -> None:
+        """Give an answer to the question of a task, or to that which waits longest.
 
         Raises:
             RapidError: no task asks.
         """
-        waiting = [one for one in self.questions.values() if one.answer is None]
+        waiting = [one for name, one in self.questions.items() if one.answer is None and task in ("", name)]
         if not waiting:
             raise RapidError("no task asks the operator")
         waiting[0].answer = text

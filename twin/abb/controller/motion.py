@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twin.abb.controller.jogging import Jog
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain, stops
@@ -28,6 +29,9 @@ SAME_SPEED = 1e-3
 
 NEAR_PATH = np.radians(0.1)
 """Largest distance of a joint from a stored path from which it may continue, in [rad] (ours)."""
+
+REDUCED = 0.25
+"""Largest speed of the tool in manual mode with reduced speed, in [m/s] (ISO 10218-1)."""
 
 STEP = 2e-3
 """Time between the places of the tool of which the length of the way is made, in [s]."""
@@ -65,8 +69,8 @@ class Timed(NamedTuple):
 
 def timed(
     robot: Robot, segments: Sequence[Segment], motion: PathMotion, starts: Sequence[float]
-) -> list[Timed]:
-    """Return the triggers of the moves of a path with their times.
+) -> tuple[list[Timed], float]:
+    """Return the triggers of the moves of a path with their times, and the largest speed of a tool in [m/s].
 
     Args:
         robot: the arm.
@@ -74,21 +78,22 @@ def timed(
         motion: joint angles over time.
         starts: times at which the moves begin, in [s].
     """
-    found = []
+    found, top_speed = [], 0.0
     ends = (*starts[1:], motion.duration)
     for k, (segment, start, end) in enumerate(zip(segments, starts, ends, strict=True)):
-        if not segment.move.triggers:
-            continue
         t = np.linspace(start, end, max(2, int(np.ceil((end - start) / STEP)) + 1))
         places = forward_kinematics(robot, motion(t)[0], frame_of(segment.move.tool["tframe"]))[:, :3, 3]
-        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(places, axis=0), axis=1))])
+        lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)
+        if end > start:
+            top_speed = max(top_speed, float(lengths.max() / (t[1] - t[0])))
+        way = np.concatenate([[0.0], np.cumsum(lengths)])
         for one in segment.move.triggers:
             if one.by_time:
                 at = start + one.before if one.from_start else end - one.before
             else:
                 at = np.interp(one.before if one.from_start else way[-1] - one.before, way, t)
             found.append(Timed(float(np.clip(at - one.lead, start, end)), k, one))
-    return found
+    return found, top_speed
 
 
 def triggers_of(given: Arguments, place: Mapping[str, int]) -> tuple[Trigger, ...]:
@@ -110,6 +115,7 @@ class Path:
         straight: index of a move, place on its segment in [m], and interval of the motion, where the moves
             begin behind their corners.
         open: whether the last move does not stop by itself, so that further moves may follow.
+        top_speed: largest speed of the tools of its moves, in [m/s].
         begun: number of moves that have begun.
         waiting: what happens on the way and has not happened yet.
     """
@@ -120,6 +126,7 @@ class Path:
     duration: float
     straight: list[tuple[int, float, int]]
     open: bool
+    top_speed: float
     begun: int = 0
     waiting: list[Timed] = field(default_factory=list)
 
@@ -137,8 +144,8 @@ class Path:
         duration = chain.motion.duration + limits.settling
         is_open = not stops(segments[-1])
         starts = tuple(chain.starts.tolist())
-        waiting = timed(robot, segments, chain.motion, starts)
-        return Path(segments, chain.motion, starts, duration, straight, is_open, waiting=waiting)
+        waiting, speed = timed(robot, segments, chain.motion, starts)
+        return Path(segments, chain.motion, starts, duration, straight, is_open, speed, waiting=waiting)
 
     def payload(self, k: int) -> Payload | None:
         """Return the payload of a move."""
@@ -176,6 +183,9 @@ class Motion:
         t: time on the first path, in [s].
         rate: present speed of the clock on the path, 0 to 1; it changes by 1 in `RAMP`.
         goal: rate that is wanted.
+        top_speed: largest speed of the tool, in [m/s].
+        completed: number of paths that were completed.
+        jog: jogging, None while nobody jogs the arm.
         due: what is to happen now.
 
     Args:
@@ -187,13 +197,15 @@ class Motion:
         self.q, self._before, self._period = q.copy(), q.copy(), period
         self.paths: deque[Path] = deque()
         self._stored: list[tuple[deque[Path], float, Floats]] = []
-        self.t, self.rate, self.goal = 0.0, 1.0, 1.0
+        self.t, self.rate, self.goal, self.top_speed = 0.0, 1.0, 1.0, math.inf
+        self.completed = 0
+        self.jog: Jog | None = None
         self.due: list[Trigger] = []
 
     @property
     def rests(self) -> bool:
-        """Whether the arm has no path, or is stopped on it."""
-        return not self.paths or self.rate == 0.0
+        """Whether the arm has no path, or is stopped on it, and nobody jogs it."""
+        return self.jog is None and (not self.paths or self.rate == 0.0)
 
     def begun(self) -> Iterator[tuple[Path, int]]:
         """Yield the moves of the present path that have begun since the last call, with their path."""
@@ -239,6 +251,24 @@ class Motion:
         self.paths[-1] = new
         return True
 
+    @property
+    def is_braking_time(self) -> bool:
+        """Whether the arm would stop just behind the end of its move if its clock stopped now.
+
+        At the end of a path it stops by itself.
+        """
+        if not self.paths or not 0 < (path := self.paths[0]).begun < len(path.starts):
+            return False
+        return path.starts[path.begun] - self.t <= 0.5 * self.rate**2 * RAMP - self._period
+
+    @property
+    def off_path(self) -> float:
+        """Largest distance of a joint from the place where the arm was stopped on its path, in [rad]."""
+        if not self.paths:
+            return 0.0
+        motion = self.paths[0].motion
+        return float(np.max(np.abs(self.q - motion(np.array([min(self.t, motion.duration)]))[0][0])))
+
     def rest(self, q: Floats) -> None:
         """Rest at q (n,), in [rad], where something else moved the arm."""
         self.q, self._before = q.copy(), q.copy()
@@ -274,7 +304,12 @@ class Motion:
         """Return the next `count` samples; their times are undefined."""
         targets = np.empty((count + 1, len(self.q)))
         targets[0], k = self.q, 1
-        while k <= count and self.paths:
+        if self.jog is not None:
+            targets[1:], k = self.jog.positions(count), count + 1
+            if self.jog.at_rest:
+                self.jog = None
+        stands = self.rate == self.goal == 0.0  # perhaps off its path, by jogging
+        while k <= count and self.paths and not stands:
             path, times = self.paths[0], []
             while k + len(times) <= count and self.paths:
                 self._change_rate()
@@ -284,6 +319,7 @@ class Motion:
                     self._pass(path, math.inf)
                     self.paths.popleft()
                     self.t = 0.0
+                    self.completed += 1
                     break
             else:
                 self._pass(path, self.t)
@@ -301,6 +337,28 @@ class Motion:
             self.due += [one.trigger for one in path.waiting if one.t <= t]
             path.waiting = [one for one in path.waiting if one.t > t]
 
+    def _most(self) -> float:
+        """Return the rate at which the tool has its largest speed on the present path."""
+        fastest = self.paths[0].top_speed if self.paths else 0.0
+        return self.top_speed / fastest if fastest > self.top_speed else 1.0
+
     def _change_rate(self) -> None:
-        step = self._period / RAMP
-        self.rate += min(max(self.goal - self.rate, -step), step)
+        step, most = self._period / RAMP, self._most()
+        if self.t == 0.0:  # a path begins at rest
+            self.rate = min(self.rate, most, math.ceil(self.goal))
+        self.rate += min(max(min(self.goal, most) - self.rate, -step), step)
+
+
+class Step:
+    """Step of the execution: it stops where the present move ends, or the next one if the arm rests."""
+
+    def __init__(self, motion: Motion) -> None:
+        self._motion, self._completed, self.brakes = motion, motion.completed, False
+
+    def is_over(self) -> bool:
+        """Return whether the arm has made the move; called once a cycle."""
+        motion = self._motion
+        if self.brakes:
+            return motion.rests
+        self.brakes = motion.is_braking_time
+        return motion.completed != self._completed

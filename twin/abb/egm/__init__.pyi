@@ -10,12 +10,12 @@ from .guidance.settings import GuidanceSettings as GuidanceSettings
 from .mirror.mirror import Mirror as Mirror
 from .mirror.recording import Recording as Recording
 from .mirror.recording import StreamLog as StreamLog
+from .robot.exchange import EgmState as EgmState
+from .robot.exchange import Event as Event
 from .robot.exchange import Lateness as Lateness
 from .robot.exchange import virtual_time as virtual_time
 from .robot.session import EgmResult as EgmResult
 from .robot.session import EgmRobot as EgmRobot
-from .robot.session import EgmState as EgmState
-from .robot.session import Event as Event
 from .robot.session import SessionPlan as SessionPlan
 from .wire.encoding import decode_robot as decode_robot
 from .wire.encoding import decode_sensor as decode_sensor

@@ -75,11 +75,7 @@ def checked(request: Request, name: str, known: Collection[str], default: str | 
 
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
-    mode = MODES[checked(request, "opmode", MODES)]
-    if mode != cabinet.controller.execution.mode:
-        cabinet.controller.execution.mode = mode
-        cabinet.controller.stop()
-        cabinet.controller.execution.note(10017 if mode == "AUTO" else 10015)
+    cabinet.controller.set_mode(MODES[checked(request, "opmode", MODES)])
     return DONE
 
 

@@ -129,7 +129,7 @@ def test_real_time_run_reports_lateness(robot):
 
 
 def test_lateness_is_counted_in_bins():
-    meter = LatenessMeter()
+    meter = LatenessMeter(4e-3)
     assert str(meter.lateness()) == "no messages were sent by the clock"
     for milliseconds in [0.01] * 97 + [0.5, 2.51, 300.0]:
         meter.add(1e-3 * milliseconds)
@@ -137,6 +137,7 @@ def test_lateness_is_counted_in_bins():
     assert (lateness.cycles, lateness.late, lateness.share) == (100, 2, 0.02)
     found = lateness.median, lateness.percentile_99, lateness.worst
     assert found == pytest.approx((2e-5, 2.52e-3, 0.3))
+    assert lateness.gap == pytest.approx(4e-3 + 0.3 - 2.51e-3)
     assert str(lateness).startswith("2 of 100 messages (2.00%) were more than 1 ms late; median 0.02 ms, 99")
 
 
@@ -158,13 +159,16 @@ def test_clock_restarts_after_a_large_delay(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
-    pace, inbox = RealTime(0.004), ToldTheTime(now)
+    pace, inbox, delays = RealTime(0.004), ToldTheTime(now), []
     pace.begin()
     for busy in (0.001, 0.001, 0.09, 0.001, 0.5, 0.001):
         pace.sending()
         pace.sent(inbox)
+        delays.append(pace.new_delay())
         now[0] += busy
         assert pace.wait(inbox, lambda: None, lambda: False)
+    assert [bool(one) for one in delays] == [False, False, False, True, False, False], "once, as it happens"
+    assert delays[3].startswith("a cycle came 90 ms after the one before")
     lateness = pace.lateness()
     assert inbox.heard[:3] == pytest.approx([0.0, 0.0041, 0.0081])
     assert (lateness.cycles, lateness.late, lateness.restarts) == (6, 3, 1)

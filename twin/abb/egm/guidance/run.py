@@ -320,6 +320,9 @@ class Run:
         q, qd: (n,) commanded position and speed, in [rad] and [rad/s].
         converged: whether the arm was within the convergence window at the last measurement; False before the
             first answer.
+        reason: why the instruction stops, "" before.
+        guided, limited: numbers of periods in which the client guided the arm, and in which MaxSpeedDeviation
+            limited its speed.
         utilization: largest requested share of a joint's speed limit or of a motor's torque, in [%]; above
             100 only a part of the request is executed.
 
@@ -340,6 +343,7 @@ class Run:
         self.q = np.array(q, dtype=np.float64)
         self.qd = np.zeros_like(self.q)
         self.converged, self.utilization = False, 0.0
+        self.reason, self.guided, self.limited = "", 0, 0
         self._start, self._sample = self.q.copy(), 0
         self._inside = 0.0  # time for which the arm has been within its convergence window, in [s]
         self._k = 0  # periods since the beginning of the present ramp or return motion
@@ -379,9 +383,9 @@ class Run:
             and self.converged
             and self._inside >= self.settings.cond_time - 1e-9  # tolerance for round-off
         ):
-            self.stop()
+            self.stop(reason=f"by its condition, {self.settings.cond_time:g} s in its window")
 
-    def stop(self, fault: Fault | None = None) -> None:
+    def stop(self, fault: Fault | None = None, reason: str = "by a fault") -> None:
         """Ramp down to rest, and then return to the start if the settings request it.
 
         After a fault the arm does not return.  The first of several faults is stored.  A stop without a fault
@@ -393,14 +397,14 @@ class Run:
             self.fault = fault
         if self.phase is Phase.STOPPING or (self.phase is Phase.RETURNING and fault is None):
             return
-        self.phase, self._k, self._qd_stop = Phase.STOPPING, 0, self.qd
+        self.phase, self._k, self._qd_stop, self.reason = Phase.STOPPING, 0, self.qd, reason
         if not self.qd.any():
             self._rest()
 
-    def end(self, settings: GuidanceSettings) -> None:
-        """Stop in the way and with the ramp of these settings."""
+    def end(self, settings: GuidanceSettings, reason: str) -> None:
+        """Stop in the way and with the ramp of these settings, for a reason."""
         self.settings, self._ramp_out = settings, count_periods(settings.ramp_out, self.period)
-        self.stop()
+        self.stop(reason=reason)
 
     def samples(self, count: int) -> Samples:
         """Return the next `count` samples of the motion, each with the acceleration to the next sample.
@@ -423,7 +427,7 @@ class Run:
     def _speed(self) -> Floats:
         """Return the speed (n,) of the next period, in [rad/s]."""
         if self.phase is Phase.GUIDED and self.guidance.ended():
-            self.stop()
+            self.stop(reason="at the end of its path")
         if self.phase is Phase.GUIDED:
             try:
                 return self._guided()
@@ -444,7 +448,9 @@ class Run:
         if not largest < np.inf:
             sentence = "guidance expected finite joint speeds, the references require infinite ones"
             raise GuidanceStop(Fault(0, "invalid message", sentence))
+        self.guided += 1
         if largest > limit:
+            self.limited += 1
             deviation = deviation / largest * limit
         share = float((np.maximum(np.abs(program + deviation), np.abs(program)) / self.robot.qd_max).max())
         self.utilization = 100.0 * share

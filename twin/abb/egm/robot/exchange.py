@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -195,6 +196,37 @@ WIDTH, BINS = 2e-5, 5000
 """Width, in [s], and number of the bins of the lateness histogram: 20 us, up to 0.1 s."""
 
 
+class Event(NamedTuple):
+    """Event of a session.
+
+    Attributes:
+        t: time since the start of the robot, in [s].
+        kind: `waiting`, `guided`, `returning`, `ended` or `fault` for an instruction; `broken`, `dropped` or
+            `stranger` for the first such datagram; `late`, not among the events of a result, for the first
+            message that came late enough for a client to see it; `unsent` for the first message that could
+            not be sent; `left` after the window was closed; `cut` if the session ended during a motion.
+        sentence: description of the event.
+    """
+
+    t: float
+    kind: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.t:.3f} s: {self.sentence}"
+
+
+class EgmState(Enum):
+    """State of a robot, as `EGMGetState` returns it."""
+
+    DISCONNECTED = "EGM_STATE_DISCONNECTED"
+    """The session has not begun, or has ended."""
+    CONNECTED = "EGM_STATE_CONNECTED"
+    """Messages are sent, and no instruction is active."""
+    RUNNING = "EGM_STATE_RUNNING"
+    """An instruction is active: it waits for its first answer, guides the arm, or stops."""
+
+
 @dataclass(frozen=True)
 class Lateness:
     """Lateness of a robot's messages, which are due once a cycle.
@@ -204,6 +236,7 @@ class Lateness:
         late: number of messages sent more than 1 ms late.
         median, percentile_99: quantiles of the lateness, in [s], with a resolution of 20 us.
         worst: largest lateness, in [s].
+        gap: longest time from one message to the next, in [s].
         restarts: number of times that the robot fell too far behind and its clock was restarted.
     """
 
@@ -212,6 +245,7 @@ class Lateness:
     median: float = 0.0
     percentile_99: float = 0.0
     worst: float = 0.0
+    gap: float = 0.0
     restarts: int = 0
 
     @property
@@ -232,17 +266,28 @@ class Lateness:
 
 
 class LatenessMeter:
-    """Histogram of the lateness of cycles."""
+    """Histogram of the lateness of cycles.
 
-    def __init__(self) -> None:
-        self._counts = [0] * (BINS + 1)
+    Attributes:
+        last: lateness of the last cycle, in [s].
+        gap: longest time between the beginnings of two cycles, in [s].
+        restarts: number of times that the clock was restarted.
+
+    Args:
+        cycle: duration of a cycle, in [s].
+    """
+
+    def __init__(self, cycle: float) -> None:
+        self._counts, self._cycle = [0] * (BINS + 1), cycle
         self._late, self._worst, self.restarts = 0, 0.0, 0
+        self.last = self.gap = 0.0
 
     def add(self, seconds: float) -> None:
         """Add a cycle with its lateness, in [s]."""
         self._counts[min(BINS, max(0, int(seconds / WIDTH)))] += 1
         self._late += seconds > LATE
         self._worst = max(self._worst, seconds)
+        self.gap, self.last = max(self.gap, self._cycle + seconds - self.last), seconds
 
     def lateness(self) -> Lateness:
         """Return the lateness of the cycles so far."""
@@ -255,8 +300,11 @@ class LatenessMeter:
             min(self._worst, (int(np.searchsorted(within, share * cycles)) + 1) * WIDTH)
             for share in (0.5, 0.99)
         )
-        return Lateness(cycles, self._late, half, most, self._worst, self.restarts)
+        return Lateness(cycles, self._late, half, most, self._worst, self.gap, self.restarts)
 
+
+DELAY = 0.024
+"""Time between two cycles from which on a delay is reported as it happens, in [s]: six cycles."""
 
 SPIN = 3e-4
 """Final part of a cycle, in [s], in which the clock is polled: `time.sleep` ends late by some 0.1 ms,
@@ -283,8 +331,9 @@ class RealTime:
     """Whether time is counted in cycles."""
 
     def __init__(self, cycle: float) -> None:
-        self._clock, self._meter = RealTimeClock(cycle, MAX_LAG), LatenessMeter()
+        self._clock, self._meter = RealTimeClock(cycle, MAX_LAG), LatenessMeter(cycle)
         self._late = self._behind = 0.0
+        self._reported = False
 
     def begin(self) -> None:
         """Start the first cycle now."""
@@ -324,6 +373,16 @@ class RealTime:
             pass
         return not stopping()
 
+    def new_delay(self) -> str:
+        """Return a sentence when cycles are so far apart for the first time that clients see it, else ""."""
+        if self._reported or self._meter.gap <= DELAY:
+            return ""
+        self._reported = True
+        return (
+            f"a cycle came {1e3 * self._meter.gap:.0f} ms after the one before, which clients see: this "
+            "machine is too busy for real time; --lockstep has virtual time"
+        )
+
     def lateness(self) -> Lateness:
         """Return the lateness of the messages so far."""
         self._meter.restarts = self._clock.restarts
@@ -352,6 +411,10 @@ class Lockstep:
 
     def sending(self) -> None:
         """Do nothing: no message is late in virtual time."""
+
+    def new_delay(self) -> str:
+        """Return "": no cycle is late in virtual time."""
+        return ""
 
     def sent(self, inbox: Inbox) -> None:
         """Do nothing: `wait` reads the answers."""

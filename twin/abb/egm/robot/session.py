@@ -19,10 +19,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +31,8 @@ from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
 from twin.abb.egm.guidance.tool_guidance import work_object
 from twin.abb.egm.robot.exchange import (
     AnswerCounts,
+    EgmState,
+    Event,
     Inbox,
     Lateness,
     Pace,
@@ -63,25 +63,6 @@ FOLLOWING_ERROR = np.deg2rad(5.0)
 manual states no value; this one is ours."""
 
 
-class Event(NamedTuple):
-    """Event of a session.
-
-    Attributes:
-        t: time since the start of the robot, in [s].
-        kind: `waiting`, `guided`, `returning`, `ended` or `fault` for an instruction; `broken`, `dropped` or
-            `stranger` for the first such datagram; `unsent` for the first message that could not be sent;
-            `left` after the window was closed; `cut` if the session ended during a motion.
-        sentence: description of the event.
-    """
-
-    t: float
-    kind: str
-    sentence: str
-
-    def __str__(self) -> str:
-        return f"{self.t:.3f} s: {self.sentence}"
-
-
 @dataclass(eq=False)
 class EgmResult:
     """Result of a session.
@@ -91,6 +72,9 @@ class EgmResult:
         faults: the last 1000 faults; empty if no instruction stopped with a fault.
         runs: number of instructions that began.
         completed: number of instructions that ended without a fault.
+        guided: time in which a client guided the arm, in [s].
+        limited: time in which MaxSpeedDeviation limited its speed, in [s].
+        limit: the last MaxSpeedDeviation that did, in [deg/s].
         sent: number of messages sent, one per cycle.
         unsent: number of messages that could not be sent.
         counts: counts of the received answers.
@@ -104,6 +88,9 @@ class EgmResult:
     faults: Sequence[Fault] = ()
     runs: int = 0
     completed: int = 0
+    guided: float = 0.0
+    limited: float = 0.0
+    limit: float = 0.0
     sent: int = 0
     unsent: int = 0
     counts: AnswerCounts = field(default_factory=AnswerCounts)
@@ -111,17 +98,6 @@ class EgmResult:
     lateness: Lateness = field(default_factory=Lateness)
     log: Log | None = None
     plant: str = "PyBullet"
-
-
-class EgmState(Enum):
-    """State of a robot, as `EGMGetState` returns it."""
-
-    DISCONNECTED = "EGM_STATE_DISCONNECTED"
-    """The session has not begun, or has ended."""
-    CONNECTED = "EGM_STATE_CONNECTED"
-    """Messages are sent, and no instruction is active."""
-    RUNNING = "EGM_STATE_RUNNING"
-    """An instruction is active: it waits for its first answer, guides the arm, or stops."""
 
 
 @dataclass(frozen=True)
@@ -294,6 +270,8 @@ class Session:
         """
         with self._lock:
             self.pace.sending()
+            if self._on_event is not None and (delay := self.pace.new_delay()):
+                self._on_event(Event(self._t, "late", delay))
             taken = self._exchange()
             if self._over:
                 return False
@@ -486,7 +464,12 @@ class Session:
             self._emit("returning", f"{self._name} returns to its start")
         elif run.phase is Phase.FINISHED:
             self.done.completed += not self._failed
-            self._emit("ended", f"{self._name} has ended")
+            guided = self.arm.period * run.guided
+            self.done.guided += guided
+            if run.limited:
+                self.done.limited += self.arm.period * run.limited
+                self.done.limit = run.settings.max_speed_deviation
+            self._emit("ended", f"{self._name} has ended {run.reason}, guided for {guided:.3g} s")
             self._run, self.state = None, EgmState.CONNECTED
             self._robot_motion.rest(run.q)
             self._until = self.inbox.cycle + math.ceil(self.plan.pause / self._cycle - 1e-9)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.bench import free_bench
-from scenarios.bench.jogging import TOOL_SPEED, Follower, ToolJog
-from twin.data.logs.recordings.recording import read_recording
+from twin.physics.trajectories.jogging import TOOL_SPEED, Follower, ToolJog
 from twin.physics.trajectories.sampling import Samples
 
 PERIOD = 1e-3
@@ -95,21 +93,6 @@ def test_tool_stops_at_the_end_of_its_workspace_and_before_another_branch(irb140
     reached = jog.offset.copy()
     jog.desired = np.zeros(6)
     other = near + np.array([0.0, 0.0, 0.0, np.pi, 0.0, -np.pi])
-    monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
+    monkeypatch.setattr("twin.physics.trajectories.jogging.nearest", lambda *_: other)
     assert jog.advance(0.05, near) is None
     np.testing.assert_array_equal(jog.desired, reached)
-
-
-def test_motion_through_taught_poses_is_written_as_recording(irb140, tmp_path):
-    poses, file = [np.zeros(6), BENT, BENT, -BENT], tmp_path / "taught.csv"
-    speed = np.full(6, 0.5)
-    assert free_bench.write_poses(file, irb140, poses, speed)
-    recorded = read_recording(file, irb140)
-    assert recorded.t[-1] == pytest.approx(free_bench.motion_through(poses, speed).duration)
-    np.testing.assert_allclose(recorded.q[[0, -1]], [poses[0], poses[-1]], atol=1e-12)
-    for pose in poses:
-        assert np.abs(recorded.q - pose).max(axis=1).min() < 0.01, "it passes through every pose"
-    assert np.abs(np.diff(recorded.q, axis=0)).max() <= 1.001 * 0.5 * np.diff(recorded.t).max()
-    assert not free_bench.write_poses(tmp_path / "none.csv", irb140, [BENT, BENT], speed)
-    assert not (tmp_path / "none.csv").exists()
-    assert free_bench.pose_table(irb140, poses)[2][:4] == ["2", "0.00 deg", "17.19 deg", "11.46 deg"]
