@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
+from subprocess import PIPE
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +20,6 @@ import numpy as np
 
 from scenarios.abb.background import RunningController
 from twin.abb.controller.execution import Question
-from twin.abb.controller.tasks import Task
-from twin.abb.rapid.expressions import RoutineOf
 from twin.abb.rapid.targets import tool_frame
 from twin.base.errors import RapidError, TwinError, WrongUse
 
@@ -111,10 +111,7 @@ class Pendant:
         self._running, self._controller, self._masters = running, running.controller, masters
         program = PAGE.format(path=sys.path, port=port)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+            [sys.executable, "-c", program], stdin=PIPE, stdout=PIPE, start_new_session=True
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -182,37 +179,31 @@ class Pendant:
     def _state(self) -> Seen:
         """Return the present state; called between the turns of the programs."""
         controller, signals = self._controller, self._controller.signals
-        execution, unit = controller.execution, controller.unit
+        execution, unit, moves = controller.execution, controller.unit, bool(controller.unit.motion.paths)
         tasks = {
-            task.settings.name: SeenTask(
-                task.state,
-                pointer(task),
-                unit.line if task.settings.moves and unit.motion.paths else None,
-                task.changes,
+            one.settings.name: SeenTask(
+                one.state, one.pointer, unit.line if one.settings.moves and moves else None, one.changes
             )
-            for task in controller.tasks.values()
+            for one in controller.tasks.values()
         }
-        events = [(one.event.t, f"{one.code} {one.event.title}") for one in execution.events]
-        lines = [
-            (one.t, f"{one.task}: {one.sentence}" if one.task else one.sentence)
-            for one in self._running.lines
-        ]
-        both = sorted([*events[:MOST_EVENTS], *lines[-MOST_EVENTS:]], key=lambda one: -one[0])[:MOST_EVENTS]
+        events = islice(execution.events, MOST_EVENTS)
+        both = [(one.event.t, f"{one.code} {one.event.title}") for one in events]
+        both += [(one.t, f"{one.task} {one.sentence}") for one in self._running.lines[-MOST_EVENTS:]]
+        both.sort(key=lambda one: -one[0])
         state = (
             execution.motors, execution.mode, execution.executing, self._running.speed, controller.rests,
         )  # fmt: skip
         values = {**dict.fromkeys(signals.names, 0.0), **signals.values}
         return Seen(
             controller.arm.q.copy(), tool_frame(unit.tool), state, tasks, values,
-            dict(execution.questions), tuple(f"{t:.3f} s  {text}" for t, text in both),
+            dict(execution.questions), tuple(f"{t:.3f} s  {text}" for t, text in both[:MOST_EVENTS]),
             tuple(self._masters()), controller.supervision.now,
         )  # fmt: skip
 
     def _text(self, task: str, file: str) -> str:
         """Return the text of a module."""
-        return next(
-            (one.text for one in self._controller.tasks[task.lower()].modules if one.file == file), ""
-        )
+        modules = self._controller.tasks[task.lower()].modules
+        return next((one.text for one in modules if one.file == file), "")
 
     # ------------------------------------------------------------------------------------------- commands
 
@@ -239,14 +230,6 @@ class Pendant:
             return act(*given)
 
         return checked
-
-
-def pointer(task: Task) -> tuple[str, int] | None:
-    """Return the file and the line of the program pointer of a task, None without a program."""
-    entry = task.interpreter.shared.get(task.settings.entry.lower())
-    if task.state in ("running", "faulty") and task.interpreter.place[1]:
-        return task.interpreter.place
-    return (entry.scope.file, entry.routine.line) if isinstance(entry, RoutineOf) else None
 
 
 def is_input(type_: str | None, name: str, given: set[str]) -> bool:

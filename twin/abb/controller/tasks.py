@@ -406,6 +406,20 @@ class Task(TaskThread):
         """Whether the procedure to begin with is there."""
         return isinstance(self.interpreter.shared.get(self.settings.entry.lower()), RoutineOf)
 
+    @property
+    def beginning(self) -> tuple[str, int] | None:
+        """File and line of the first statement of the procedure to begin with, None if it is not there."""
+        entry = self.interpreter.shared.get(self.settings.entry.lower())
+        if not isinstance(entry, RoutineOf):
+            return None
+        first = entry.routine.block[0].line if entry.routine.block else entry.routine.line
+        return entry.scope.file, first
+
+    @property
+    def pointer(self) -> tuple[str, int] | None:
+        """File and line of the program pointer, None without a program."""
+        return self.interpreter.place if self.state in ("running", "faulty") else self.beginning
+
     def module(self, name: str) -> st.Module | None:
         """Return the module of a name, None if there is none."""
         return next((one for one in self.modules if one.name.lower() == name.lower()), None)

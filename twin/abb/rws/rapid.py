@@ -16,7 +16,7 @@ from urllib.parse import quote
 from twin.abb.controller.events import Message, Queue
 from twin.abb.controller.tasks import Task
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid.expressions import LONGEST_STRING, Cell, RoutineOf
+from twin.abb.rapid.expressions import LONGEST_STRING, Cell
 from twin.abb.rapid.language import parse, read_source
 from twin.abb.rapid.values import STRING, text_of
 from twin.abb.rws.cabinet import NONE, Cabinet, Fields, Route, listed, shown
@@ -52,23 +52,12 @@ def _task(cabinet: Cabinet, task: Task) -> Fields:
     }  # fmt: skip
 
 
-def _first(task: Task) -> tuple[str, int]:
-    """Return file and line of the first statement of a task.
-
-    Raises:
-        Refused: the task has no program.
-    """
-    found = task.interpreter.shared.get(task.settings.entry.lower())
-    if not isinstance(found, RoutineOf):
-        raise Refused(Condition.NO_POINTER, f"the task {task.settings.name} has no {task.settings.entry}")
-    return found.scope.file, (found.routine.block or (found.routine,))[0].line
-
-
 def _pointers(cabinet: Cabinet, request: Request) -> Answer:
     """Return the program pointer of a task, and its motion pointer: the line of the move that began last."""
     task, line = _task_of(cabinet, request), cabinet.controller.unit.line
-    runs = task.state in ("running", "faulty")
-    places = {"progpointer": task.interpreter.place if runs else _first(task)}
+    if task.pointer is None:
+        raise Refused(Condition.NO_POINTER, f"the task {task.settings.name} has no {task.settings.entry}")
+    places = {"progpointer": task.pointer}
     if task.settings.moves and line is not None:
         places["motionpointer"] = line
     return Answer([one for title, place in places.items() for one in _pointer(task, title, *place)])
@@ -91,9 +80,9 @@ def _pointer(task: Task, title: str, file: str, line: int) -> Iterator[Item]:
 def _program(cabinet: Cabinet, request: Request) -> Answer:
     """Return the program of a task: the module and the name of its entry."""
     task = _task_of(cabinet, request)
-    if not task.has_program:
+    if task.beginning is None:
         return DONE
-    name = next(one.name for one in task.modules if one.file == _first(task)[0])
+    name = next(one.name for one in task.modules if one.file == task.beginning[0])
     return Answer([Item("rap-program", name, {"name": name, "entrypoint": task.settings.entry})])
 
 
