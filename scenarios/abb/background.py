@@ -323,6 +323,7 @@ def serving(
             "signals": station.cell_signals({}), "home": folder,
             "network": replace(station.network(None, ()), free=True),
             "operator": Operator(operator), "forever": station.cycle == "forever",
+            "egm": station.egm_devices(None, None),
         }  # fmt: skip
         chosen = setup or Setup(station.robot or "irb140", drives=station.drives or "rigid")
         session = Serving(

@@ -66,8 +66,7 @@ class TaskSession(Session):
         self._next: GuidanceSettings | None = None
         self._taken: SensorMessage | None = None
         self._cycles, self._part = self._samples // egm.unit.samples, 0
-        self._epoch = 0.0 if self.pace.virtual else time.time()
-        self._prepare_cycle()
+        self._prepare_cycle()  # what is compiled at first use
 
     def matches(self, device: str, settings: GuidanceSettings) -> bool:
         """Return whether settings and a device are those of this session."""
@@ -96,6 +95,11 @@ class TaskSession(Session):
         self._part = (self._part + 1) % self._cycles
         if self.is_due:
             self._complete(self._taken)
+
+    def prepare(self) -> None:
+        """Prepare the first message, from the time and state of now: cycles went on beside the setup."""
+        self._epoch = 0.0 if self.pace.virtual else time.time() - self.arm.t
+        self._prepare_cycle()
 
     def begin(self, settings: GuidanceSettings, path: Trajectory | None = None) -> None:
         """Prepare an instruction beside the arm's cycles; it begins with the next message."""
@@ -220,6 +224,7 @@ class Egm:
             self._channels[device] = UdpChannel(self.devices.named.get(device, self.devices.to), self._bind)
         channel = self._channels[device]
         self.session = task.aside(lambda: TaskSession(self, task, device, settings, channel))
+        self.session.prepare()
         self.execution.report(
             task.settings.name,
             f"EGM sends to {channel.to} every {1e3 * settings.cycle:g} ms, receives at port {channel.port}",

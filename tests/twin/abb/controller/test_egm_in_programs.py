@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -10,11 +11,12 @@ import pytest
 
 import controllers
 import twin
+from scenarios.abb.background import serving
 from tests.support.egm_wires import Wire
 from tests.support.shared_data import shared_folder
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
 from twin.abb.controller.egm import EgmDevices, TaskSession
-from twin.abb.egm import GuidanceSettings, MotionState, SensorMessage
+from twin.abb.egm import EgmClient, GuidanceSettings, MotionState, SensorMessage
 from twin.abb.egm.guidance.run import Phase
 from twin.data.logs.log import parts
 
@@ -401,3 +403,26 @@ def test_a_client_on_another_machine_needs_an_address_that_it_reaches(abb_robot,
     path = written(tmp_path, SETUP.replace("UCdevice", "far"))
     fault = Led(abb_robot, path, sending(q=A), EgmDevices(("192.0.2.1", 6510))).fault
     assert "192.0.2.1:6510 is on another machine: bind must name" in fault
+
+
+def test_each_session_begins_at_the_time_of_now(tmp_path):
+    """The second session begins 1.6 s after the controller; its first two messages are 4 ms apart."""
+    stream = "EGMStreamStart id;\nWaitTime 0.2;\nEGMStreamStop id;\n"
+    setup = 'EGMGetId id;\nEGMSetupUC ROB_1, id, "default", "UCdevice" \\Joint;\n'
+    written(tmp_path, f"{setup}{stream}WaitTime 1.4;\n{stream}WaitTime 0.2;\n")
+    with EgmClient(port=0, timeout=60.0) as client:
+        (tmp_path / "station.toml").write_text(
+            f'[egm]\nto = "127.0.0.1:{client.port}"\n[tasks.T_ROB1]\nmodules = ["T_ROB1.mod"]\n'
+        )
+        with serving(tmp_path / "station.toml"):
+            ahead, sessions = [], []
+            while len(sessions) < 2 or len(sessions[1]) < 2:
+                message = client.receive()
+                if message.seqno == 0:
+                    sessions.append([])
+                    ahead.append(message.time - time.time())
+                sessions[-1].append(message)
+    assert [one[1].tm - one[0].tm for one in sessions] == [4, 4]
+    assert sessions[1][0].tm > 1500
+    assert max(ahead) < 0.5
+    assert min(ahead) > -60.0

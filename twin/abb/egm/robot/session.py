@@ -58,6 +58,9 @@ from twin.physics.robot.robot import Robot
 MAX_EVENTS = 1000
 """Largest number of events, and of faults, in a result; the last ones are stored."""
 
+REST = np.deg2rad(1e-3)
+"""Speed of a joint, in [rad/s], below which it rests: a filtered speed comes near 0 without end."""
+
 FOLLOWING_ERROR = np.deg2rad(5.0)
 """Largest distance between measured and commanded joint angle, in [rad]; a larger one stops the arm.  The
 manual states no value; this one is ours."""
@@ -223,7 +226,7 @@ class Session:
             self.pace.begin()
             while self._run_cycle() and self.pace.wait(self.inbox, self.send_again, stopping):
                 pass
-            if self._run is not None and self._run.qd.any():
+            if self._run is not None and not np.all(np.abs(self._run.qd) <= REST):
                 self._emit("cut", f"{self._name} was interrupted in motion: the session ended")
         except TwinError:
             if not self.arm.lost:
