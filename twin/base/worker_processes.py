@@ -1,11 +1,12 @@
 """Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
 Workers are not forked from this process, because compilers, engines and threads do not survive a fork.  On
-Linux they are forked from a server that has imported what they need, see `fork_server.py`; elsewhere they are
-new processes.  A worker reads tasks from its standard input and writes answers to its standard
-output; what its code prints goes to standard error.  When the parent process ends for any reason, the
-worker's input closes and the worker ends, too.  Each worker leads a session: signals of the terminal do not
-reach it, and processes that it started end with it.
+Linux Python's fork server forks them: a process that has imported what they need, which takes a second, and
+does nothing else.  Elsewhere libraries of the system do not allow it, and workers are new processes.
+
+What a worker's code prints goes to standard error.  When the parent process ends for any reason, the worker's
+connection closes and the worker ends, too.  Each worker leads a session: signals of the terminal do not reach
+it, and processes that it started end with it.
 """
 
 from __future__ import annotations
@@ -13,26 +14,35 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from multiprocessing import connection as connections
+from multiprocessing import forkserver, get_context, set_start_method, util
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import IO, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from twin.base import fork_server, jit
+from twin.base import jit
 from twin.base.atomic_file import discard_drafts
 from twin.base.errors import describe_error_with_type
 from twin.base.threads import VARIABLE, thread_count
 
+START = "forkserver" if sys.platform == "linux" else "spawn"
+"""How Python starts workers on this system."""
+
 TRIES = 2
 """Number of attempts at a task whose process ends unexpectedly; each uses a new process."""
 
-ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.base.worker_processes import serve; serve()"
-"""Program of a worker; it imports modules from the same path as its parent."""
+IMPORTED = ("NUMBA_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON", "XDG_", "HOME", "LC_", "LANG")
+"""First letters of variables that modules read when they are imported; a change needs a new fork server."""
+
+PRELOADED = "IRB_TWIN_PRELOADED"
+"""Environment variable of the fork server alone: what it imports and calls before it forks."""
 
 STOP = b""
 """Message that asks a worker to end its task gracefully."""
@@ -91,24 +101,16 @@ class Workers:
 
     def __init__(self, count: int, tries: int = TRIES, modules: Iterable[str] = ()) -> None:
         self._count, self._tries, self._modules = count, tries, tuple(modules)
-        self._idle: deque[_Worker] = deque()
-        self._busy: set[_Worker] = set()
-        self._lock = Lock()
-        self._closed = self._stopped = False
+        self._idle: list[_Worker] = []
+        self._busy: dict[connections.Connection, _Worker] = {}
+        self._stopped = False
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._closed = True
-            idle, busy = list(self._idle), list(self._busy)
-            for worker in (*idle, *busy):
-                worker.kill()
-        for worker in idle:
+        for worker in (*self._idle, *self._busy.values()):
             worker.end()
-        for worker in busy:  # another thread still reads the pipes
-            worker.wait()
 
     def run(self, tasks: Iterable[tuple[int, Task]]) -> Iterator[tuple[int, Event]]:
         """Run tasks, each in the next free worker.
@@ -122,225 +124,223 @@ class Workers:
         Raises:
             OSError: no process can be started.
         """
-        left = deque(tasks)
-        events: SimpleQueue[tuple[int, Event] | BaseException] = SimpleQueue()
-        missing = len(left)
-        for _ in range(min(self._count, missing)):
-            Thread(target=self._pass_tasks, args=(left, events), daemon=True).start()
+        left, self._busy = deque(tasks), (busy := {})
         try:
-            while missing:
-                event = events.get()
-                if isinstance(event, BaseException):
-                    raise event
-                missing -= isinstance(event[1], Answer)
-                yield event
-        finally:
-            left.clear()
+            while left or busy:
+                while left and len(busy) < self._count:
+                    number, task = left.popleft()
+                    yield number, Started()
+                    self._begin(number, pickle.dumps(task), self._tries)
+                for connection in connections.wait(list(busy)):
+                    number = busy[connection].task[0]
+                    if (event := self._next_event(busy[connection])) is not None:
+                        yield number, event
+        finally:  # what still runs then is not needed
+            for worker in busy.values():
+                worker.end()
 
     def stop(self) -> None:
         """Ask all current and future tasks to end gracefully; this may be called from any thread."""
-        with self._lock:
-            self._stopped = True
-            busy = list(self._busy)
-        for worker in busy:
+        self._stopped = True
+        for worker in list(self._busy.values()):
             worker.send(STOP)
 
-    def _pass_tasks(self, left: deque[tuple[int, Task]], events: SimpleQueue[Any]) -> None:
-        """Pass tasks to a worker until none is left."""
-        try:
-            while left:
-                with suppress(IndexError):  # another thread took the last one
-                    number, task = left.popleft()
-                    events.put((number, Started()))
-                    answer = self._run_task(task, lambda event, k=number: events.put((k, event)))
-                    events.put((number, answer))
-        except BaseException as error:  # no process can be started, or the task cannot be pickled
-            events.put(error)
-
-    def _run_task(self, task: Task, report: Callable[[Message], object]) -> Answer:
-        """Run a task in a worker, and return its answer."""
-        content, ending = pickle.dumps(task), ""
-        for _ in range(self._tries):
-            worker = self._take_worker()
-            answer = worker.ask(content, report)
-            with self._lock:
-                self._busy.discard(worker)
-                if answer is not None:
-                    self._idle.append(worker)
-                    return answer
-            ending = worker.end()
-            if self._closed:
-                break
-        times = ", twice" if self._tries == TRIES else ""
-        return Answer(None, f"the process that ran it {ending}{times}")
-
-    def _take_worker(self) -> _Worker:
-        """Return an idle worker, or a new one."""
-        with self._lock:
-            threads = max(1, thread_count() // self._count)
-            worker = self._idle.popleft() if self._idle else _Worker(threads, self._modules)
-            self._busy.add(worker)
-            if self._closed:
-                worker.kill()
+    def _begin(self, number: int, content: bytes, tries: int) -> None:
+        """Send a task to an idle worker, or to a new one."""
+        worker = self._idle.pop(0) if self._idle else _Worker(thread_count() // self._count, self._modules)
+        worker.task = number, content, tries
+        self._busy[worker.connection] = worker
+        worker.send(content)
         if self._stopped:
             worker.send(STOP)
-        return worker
+
+    def _next_event(self, worker: _Worker) -> Event | None:
+        """Return the next event of a busy worker; `None` if it concerns only this process."""
+        try:
+            event = worker.receive()
+        except (EOFError, OSError):
+            del self._busy[worker.connection]
+            ending, (number, content, tries) = worker.end(), worker.task
+            if tries > 1:
+                return self._begin(number, content, tries - 1)
+            times = ", twice" if self._tries == TRIES else ""
+            return Answer(None, f"the process that ran it {ending}{times}")
+        if isinstance(event, Answer):
+            self._idle.append(self._busy.pop(worker.connection))
+        elif isinstance(event, Compiling):
+            jit.on_compiling(event.begins)
+            return None
+        return event
 
 
 class _Worker:
-    """Worker process and the pipes to it."""
+    """Worker process, the connection to it, and its task: number, content, and number of attempts left."""
+
+    task: tuple[int, bytes, int]
 
     def __init__(self, threads: int, modules: tuple[str, ...]) -> None:
+        context = get_context(START)
+        self.connection, theirs = context.Pipe()
+        environment = os.environ | {VARIABLE: str(max(1, threads))}
         self._sending = Lock()
-        environment = os.environ | {VARIABLE: str(threads)}
-        # Without the lock, for which Ctrl-C would wait: a process that misses its signal ends with its input.
-        if fork_server.AVAILABLE:
-            self._process = fork_server.fork(f"{__name__}:serve", modules, environment)
-        else:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                env=environment, start_new_session=True,
-            )  # fmt: skip
-        with _lock:
-            _running.add(self)
-
-    def ask(self, content: bytes, report: Callable[[Message], object]) -> Answer | None:
-        """Return the answer to a task; `None` if the process ended."""
-        self.send(content)
-        while (answer := _receive(self._process.stdout)) is not None:
+        self._process = context.Process(target=_serve, args=(theirs, environment))
+        with theirs, _starting, _surroundings(modules):
             try:
-                event = pickle.loads(answer)
-            except Exception as error:  # its class may not exist in this process
-                return Answer(None, f"its result cannot be read: {describe_error_with_type(error)}")
-            if isinstance(event, Answer):
-                return event
-            if isinstance(event, Compiling):
-                jit.on_compiling(event.begins)
-            else:
-                report(event)
-        return None
+                self._process.start()
+            except EOFError:
+                raise ConnectionError("the process that starts others has ended") from None
+        _running.add(self)
+
+    def receive(self) -> Event | Compiling:
+        """Return what the worker sends next.
+
+        Raises:
+            EOFError, OSError: the process has ended.
+        """
+        content = self.connection.recv_bytes()
+        try:
+            return pickle.loads(content)
+        except Exception as error:  # its class may not exist in this process
+            return Answer(None, f"its result cannot be read: {describe_error_with_type(error)}")
 
     def send(self, content: bytes) -> None:
         """Send a message; it is dropped if the process has ended."""
-        with self._sending, suppress(OSError, ValueError):
-            _send(self._process.stdin, content)
+        with self._sending, suppress(OSError):
+            self.connection.send_bytes(content)
 
     def kill(self) -> None:
         """Kill the process and those that user code started in it, which belong to its session."""
-        with suppress(OSError):
-            if os.name == "posix" and self._process.poll() is None:
+        assert self._process.pid is not None
+        if os.name == "posix":
+            with suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            elif isinstance(self._process, subprocess.Popen):
-                self._process.kill()
+        self._process.kill()  # it may lead no session yet
 
     def end(self) -> str:
-        """End the process if it still runs, and return a description of how it ended."""
-        for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
-        status = self.wait()
+        """Kill the process if it still runs, and return a description of how it ended."""
+        self.kill()
+        self.connection.close()
+        with _starting:  # each start asks for the status of all processes, which is told once
+            self._process.join()
+        _running.discard(self)
+        status = self._process.exitcode or 0
         if status < 0:
             with suppress(ValueError):
                 return f"was ended by {signal.Signals(-status).name}"
         return f"ended with status {status}"
 
-    def wait(self) -> int:
-        """Wait up to 5 s for the process to end, then kill it; return its exit status."""
-        try:
-            status = self._process.wait(timeout=5.0)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            status = self._process.wait()
-        with _lock:
-            _running.discard(self)
-        return status
-
 
 _running: set[_Worker] = set()
-_lock = Lock()
+_starting = Lock()
+_server_imports: dict[str, str] = {}
+"""Variables that modules read when they are imported, as they were when the fork server started."""
 
 
 def kill_all() -> None:
     """Kill every worker, and what would start others."""
-    with _lock:
-        for worker in _running:
-            worker.kill()
-    fork_server.kill()
+    for worker in list(_running):
+        worker.kill()
+    _kill_server(wait=False)  # so that this process ends before it sees that
 
 
-def _send(stream: IO[bytes] | None, content: bytes) -> None:
-    assert stream is not None
-    stream.write(len(content).to_bytes(8, "little") + content)
-    stream.flush()
+util.Finalize(None, kill_all, exitpriority=0)  # before Python waits for the end of workers
 
 
-def _receive(stream: IO[bytes] | None) -> bytes | None:
-    """Return the next message; `None` at the end of the stream or after an incomplete message."""
-    assert stream is not None
-    with suppress(OSError, ValueError):
-        head = stream.read(8)
-        content = stream.read(int.from_bytes(head, "little"))
-        if len(head) == 8 and len(content) == int.from_bytes(head, "little"):
-            return content
-    return None
+def _kill_server(wait: bool = True) -> None:
+    """Kill the fork server, also one that still imports; the processes that it forked go on."""
+    if server := forkserver._forkserver._forkserver_pid:  # pyright: ignore[reportAttributeAccessIssue]
+        with suppress(OSError):
+            os.kill(server, signal.SIGKILL)
+            if wait:
+                os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
+
+
+@contextmanager
+def _surroundings(modules: Iterable[str]) -> Iterator[None]:
+    """Let processes start with this path, and without the main module, which may do anything on import."""
+    global _server_imports
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    given = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    if START == "forkserver":
+        ours = [one for one in sys.modules if one.partition(".")[0] in ("twin", "controllers", "scenarios")]
+        given[PRELOADED] = " ".join([*ours, *modules])
+        forkserver.set_forkserver_preload([__name__])
+        imports = {name: value for name, value in os.environ.items() if name.startswith(IMPORTED)}
+        if imports != _server_imports:
+            _kill_server()
+            _server_imports = imports
+    former = {name: os.environ[name] for name in given if name in os.environ}
+    main = sys.modules["__main__"]
+    try:
+        sys.modules["__main__"] = ModuleType("__main__")
+        os.environ.update(given)
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        for name in given:
+            del os.environ[name]
+        os.environ.update(former)
 
 
 class _Connection:
     """Worker's side of the connection, in a process that is a worker."""
 
-    def __init__(self, inbox: IO[bytes], outbox: IO[bytes]) -> None:
-        self._inbox, self._outbox = inbox, outbox
+    def __init__(self, connection: connections.Connection) -> None:
+        self._connection = connection
         self._sending = Lock()
         self.tasks: SimpleQueue[bytes] = SimpleQueue()
         self.stopped = False
         self.stop: Callable[[], object] = lambda: None
 
     def listen(self) -> None:
-        """Receive messages until the parent closes the pipe, then end the process."""
-        while (content := _receive(self._inbox)) is not None:
-            if content == STOP:
-                self.stopped = True
-                self.stop()
-            else:
-                self.tasks.put(content)
-        discard_drafts()
-        if os.name == "posix" and os.getpgrp() == os.getpid():  # with the processes that user code started
-            os.killpg(0, signal.SIGKILL)
-        os._exit(0)
+        """Receive messages until the parent closes the connection, then end the process."""
+        try:
+            while True:
+                if (content := self._connection.recv_bytes()) == STOP:
+                    self.stopped = True
+                    self.stop()
+                else:
+                    self.tasks.put(content)
+        finally:
+            discard_drafts()
+            if os.name == "posix":  # with the processes that user code started
+                os.killpg(0, signal.SIGKILL)
+            os._exit(0)
 
     def send(self, event: Event | Compiling) -> None:
-        """Send an event to the parent."""
+        """Send an event to the parent; it is dropped if the parent has ended."""
         try:
             content = pickle.dumps(event)
         except Exception as error:  # raised by a class of user code
-            content = pickle.dumps(
-                Answer(None, f"its result cannot be sent: {describe_error_with_type(error)}")
-            )
-        try:
-            with self._sending:
-                _send(self._outbox, content)
-        except OSError:
-            os._exit(1)
+            fault = f"its result cannot be sent: {describe_error_with_type(error)}"
+            content = pickle.dumps(Answer(None, fault))
+        with self._sending, suppress(OSError):
+            self._connection.send_bytes(content)
 
 
-_connection: _Connection | None = None
+_connection: _Connection
 
 
-def serve() -> None:
+def _serve(connection: connections.Connection, environment: dict[str, str]) -> None:
     """Work through tasks until the parent process ends."""
     global _connection
-    _connection = _Connection(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    with suppress(OSError):  # standard error may be closed
-        os.dup2(2, 1)
-    del sys.argv[1:]
+    if os.name == "posix":
+        os.setsid()
     for name in ("SIGINT", "SIGHUP"):  # the parent process handles them
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    _connection = _Connection(connection)
     Thread(target=_connection.listen, daemon=True).start()
-    connection = _connection
-    jit.on_compiling = lambda begins: connection.send(Compiling(begins))
+    os.environ.clear()
+    os.environ.update(environment)
+    set_start_method(None, force=True)  # user code has the usual one
+    if "numpy" in sys.modules:  # otherwise all processes would draw the same numbers without a seed
+        sys.modules["numpy"].random.seed()
+    with suppress(OSError):  # standard error may be closed
+        os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    del sys.argv[1:]
+    jit.on_compiling = lambda begins: _connection.send(Compiling(begins))
     while True:
         _connection.send(_answer(_connection.tasks.get()))
 
@@ -358,13 +358,27 @@ def _answer(content: bytes) -> Answer:
 
 def send_message(value: Any) -> None:
     """Send a value to the parent process while a task runs."""
-    assert _connection is not None
     _connection.send(Message(value))
 
 
 def on_stop(stop: Callable[[], object]) -> None:
     """Register `stop`, which another thread calls when the task of this worker shall end gracefully."""
-    assert _connection is not None
     _connection.stop = stop
     if _connection.stopped:
         stop()
+
+
+def _preload(names: Iterable[str]) -> None:
+    """Import modules and call functions, as `"module:name"`, in the fork server."""
+    os.setsid()  # signals of the terminal do not reach it
+    sys.path[:] = os.environ["PYTHONPATH"].split(os.pathsep)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the parent process imports the same and shows them
+        for name in names:
+            module, _, function = name.partition(":")
+            with suppress(Exception):  # the process that needs it reports it
+                getattr(import_module(module), function, bool)()
+
+
+if PRELOADED in os.environ:
+    _preload(os.environ.pop(PRELOADED).split())
