@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from multiprocessing import connection as connections
-from multiprocessing import forkserver, get_context, set_start_method, util
+from multiprocessing import forkserver, get_context, resource_tracker, set_start_method, util
 from queue import SimpleQueue
 from threading import Lock, Thread
 from types import ModuleType
@@ -184,11 +184,10 @@ class _Worker:
         environment = os.environ | {VARIABLE: str(max(1, threads))}
         self._sending = Lock()
         self._process = context.Process(target=_serve, args=(theirs, environment))
-        with theirs, _starting, _surroundings(modules):
-            try:
-                self._process.start()
-            except EOFError:
-                raise ConnectionError("the process that starts others has ended") from None
+        with theirs, _starting, _surroundings():
+            if START == "forkserver":
+                _start_server(modules)
+            self._process.start()
         _running.add(self)
 
     def receive(self) -> Event | Compiling:
@@ -256,30 +255,38 @@ def _kill_server(wait: bool = True) -> None:
 
 
 @contextmanager
-def _surroundings(modules: Iterable[str]) -> Iterator[None]:
+def _surroundings() -> Iterator[None]:
     """Let processes start with this path, and without the main module, which may do anything on import."""
-    global _server_imports
-    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-    given = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-    if START == "forkserver":
-        ours = [one for one in sys.modules if one.partition(".")[0] in ("twin", "controllers", "scenarios")]
-        given[PRELOADED] = " ".join([*ours, *modules])
-        forkserver.set_forkserver_preload([__name__])
-        imports = {name: value for name, value in os.environ.items() if name.startswith(IMPORTED)}
-        if imports != _server_imports:
-            _kill_server()
-            _server_imports = imports
-    former = {name: os.environ[name] for name in given if name in os.environ}
     main = sys.modules["__main__"]
+    former = {name: os.environ[name] for name in os.environ if name.startswith("PYTHON")}
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     try:
         sys.modules["__main__"] = ModuleType("__main__")
-        os.environ.update(given)
+        os.environ.update({"PYTHONPATH": path, "PYTHONSAFEPATH": "1"})
         yield
+    except EOFError:
+        raise ConnectionError("the process that starts others has ended") from None
     finally:
         sys.modules["__main__"] = main
-        for name in given:
-            del os.environ[name]
+        for name in ("PYTHONPATH", "PYTHONSAFEPATH", PRELOADED):
+            os.environ.pop(name, None)
         os.environ.update(former)
+
+
+def _start_server(modules: Iterable[str]) -> None:
+    """Start the fork server, unless it runs and has imported modules with the same variables."""
+    global _server_imports
+    names = (name for name in os.environ if name.startswith(IMPORTED) and name != "PYTHONPATH")
+    if (imports := {name: os.environ[name] for name in names}) != _server_imports:
+        _kill_server()
+        _server_imports = imports
+    ours = [name for name in sys.modules if name.partition(".")[0] in ("twin", "controllers", "scenarios")]
+    os.environ[PRELOADED] = " ".join([*ours, *modules])
+    forkserver.set_forkserver_preload([__name__])
+    resource_tracker.ensure_running()  # which unblocks signals
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of a terminal, until it has a session
+    forkserver.ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 class _Connection:
@@ -326,9 +333,7 @@ def _serve(connection: connections.Connection, environment: dict[str, str]) -> N
     global _connection
     if os.name == "posix":
         os.setsid()
-    for name in ("SIGINT", "SIGHUP"):  # the parent process handles them
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles it
     _connection = _Connection(connection)
     Thread(target=_connection.listen, daemon=True).start()
     os.environ.clear()
