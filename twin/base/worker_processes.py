@@ -217,9 +217,10 @@ class _Worker:
 
     def end(self) -> str:
         """Kill the process if it still runs, and return a description of how it ended."""
-        self.kill()
         self.connection.close()
         with _starting:  # each start asks for the status of all processes, which is told once
+            if self._process.exitcode is None:  # otherwise another process may have its number
+                self.kill()
             self._process.join()
         _running.discard(self)
         status = self._process.exitcode or 0
