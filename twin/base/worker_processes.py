@@ -263,6 +263,7 @@ def _surroundings() -> Iterator[None]:
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     try:
         sys.modules["__main__"] = ModuleType("__main__")
+        # Python 3.10 ignores the second: there a module of this folder may hide one of Python's in the server.
         os.environ.update({"PYTHONPATH": path, "PYTHONSAFEPATH": "1"})
         yield
     except EOFError:
