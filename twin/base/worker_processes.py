@@ -23,6 +23,7 @@ from importlib import import_module
 from multiprocessing import connection as connections
 from multiprocessing import forkserver, get_context, resource_tracker, set_start_method, util
 from queue import SimpleQueue
+from shutil import rmtree
 from threading import Lock, Thread
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -237,13 +238,19 @@ _server_imports: dict[str, str] = {}
 
 
 def kill_all() -> None:
-    """Kill every worker, and what would start others."""
+    """Kill every worker, and what would start others, in a process that is about to end without clean-up."""
+    if forkserver._forkserver._forkserver_pid:  # pyright: ignore[reportAttributeAccessIssue]
+        rmtree(util.get_temp_dir(), ignore_errors=True)  # of the server's socket
+    _kill_processes()
+
+
+def _kill_processes() -> None:
     for worker in list(_running):
         worker.kill()
     _kill_server(wait=False)  # so that this process ends before it sees that
 
 
-util.Finalize(None, kill_all, exitpriority=0)  # before Python waits for the end of workers
+util.Finalize(None, _kill_processes, exitpriority=0)  # before Python waits for the end of workers
 
 
 def _kill_server(wait: bool = True) -> None:
@@ -263,7 +270,7 @@ def _surroundings() -> Iterator[None]:
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     try:
         sys.modules["__main__"] = ModuleType("__main__")
-        # Python 3.10 ignores the second: there a module of this folder may hide one of Python's in the server.
+        # Python 3.10 ignores the second: there a module of this folder may hide one that the server needs.
         os.environ.update({"PYTHONPATH": path, "PYTHONSAFEPATH": "1"})
         yield
     except EOFError:
