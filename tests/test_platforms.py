@@ -32,7 +32,7 @@ IMPORT_EVERYTHING = """
 import importlib, os, pkgutil, select, signal, socket, sys
 import numba, numpy, scipy.linalg, scipy.optimize, scipy.signal, scipy.spatial, scipy.stats, sympy
 import asyncio, concurrent.futures, matplotlib.pyplot, plotly.offline, rich.progress
-import multiprocessing.connection, multiprocessing.forkserver
+import multiprocessing.connection
 import trimesh, urchin, viser, google.protobuf.descriptor_pool, jinja2, junitparser, lark, platformdirs
 import PIL.Image, scipy.interpolate, scipy.integrate, scipy.ndimage
 

@@ -4,10 +4,11 @@ import functools
 import os
 import resource
 from collections import defaultdict
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
+
+from twin.base import worker_processes
 
 SHOWN = 10
 """Number of expensive files that a run prints."""
@@ -21,14 +22,13 @@ shared = functools.cache
 def processor_time():
     """Return the processor time of this process, of its finished children and of its fork servers, in [s]."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return of_server() + sum(forked) + sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    served = sum(map(of_server, worker_processes._servers)) + sum(forked)
+    return served + sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def of_server():
-    """Return the processor time of Python's fork server and of the ended processes that it forked, in [s]."""
-    if (pid := forkserver._forkserver._forkserver_pid) is None:
-        return 0.0
-    status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+def of_server(server):
+    """Return the processor time of a fork server and of the ended processes that it forked, in [s]."""
+    status = Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii")
     return sum(map(int, status.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -60,6 +60,9 @@ class Times:
     def pytest_runtest_logreport(self, report):
         if hasattr(report, "spent"):
             self.files[report.nodeid.partition("::")[0]] += report.spent
+
+    def pytest_sessionfinish(self):
+        worker_processes.close_servers()
 
     def pytest_terminal_summary(self, terminalreporter):
         if self.config.option.quick or self.config.option.file_or_dir:

@@ -1,31 +1,31 @@
 """Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
 Workers are not forked from this process, because compilers, engines and threads do not survive a fork.  On
-Linux Python's fork server forks them: a process that has imported what they need, which takes a second, and
-does nothing else.  Elsewhere libraries of the system do not allow it, and workers are new processes.
+Linux a server forks them: a process that has imported what they need, which takes a second, and does nothing
+else.  Elsewhere libraries of the system do not allow it, and workers are new processes.
 
-What a worker's code prints goes to standard error.  When the parent process ends for any reason, the worker's
-connection closes and the worker ends, too.  Each worker leads a session: signals of the terminal do not reach
-it, and processes that it started end with it.
+What a worker's code prints goes to standard error.  When the parent process ends for any reason, the
+connections to its workers and servers close, and they end, too.  Each worker leads a session: signals of the
+terminal do not reach it, and processes that it started end with it.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import signal
+import socket
+import subprocess
 import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing import connection as connections
-from multiprocessing import forkserver, get_context, resource_tracker, set_start_method, util
 from queue import SimpleQueue
-from shutil import rmtree
 from threading import Lock, Thread
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from twin.base import jit
@@ -33,17 +33,20 @@ from twin.base.atomic_file import discard_drafts
 from twin.base.errors import describe_error_with_type
 from twin.base.threads import VARIABLE, thread_count
 
-START = "forkserver" if sys.platform == "linux" else "spawn"
-"""How Python starts workers on this system."""
+FORKS = sys.platform == "linux"
+"""Whether workers are forked on this system."""
+
+PROGRAM = (
+    "import sys; name, file, *sys.path = sys.argv[1:]; from twin.base import worker_processes as module; "
+    "getattr(module, name)(int(file))"
+)
+"""Program of a server and of a worker that is not forked; it imports modules from its parent's path alone."""
 
 TRIES = 2
 """Number of attempts at a task whose process ends unexpectedly; each uses a new process."""
 
 IMPORTED = ("NUMBA_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON", "XDG_", "HOME", "LC_", "LANG")
 """First letters of variables that modules read when they are imported; a change needs a new fork server."""
-
-PRELOADED = "IRB_TWIN_PRELOADED"
-"""Environment variable of the fork server alone: what it imports and calls before it forks."""
 
 STOP = b""
 """Message that asks a worker to end its task gracefully."""
@@ -180,15 +183,22 @@ class _Worker:
     task: tuple[int, bytes, int]
 
     def __init__(self, threads: int, modules: tuple[str, ...]) -> None:
-        context = get_context(START)
-        self.connection, theirs = context.Pipe()
         environment = os.environ | {VARIABLE: str(max(1, threads))}
+        self.connection, theirs = connections.Pipe()
         self._sending = Lock()
-        self._process = context.Process(target=_serve, args=(theirs, environment))
-        with theirs, _starting, _surroundings():
-            if START == "forkserver":
-                _start_server(modules)
-            self._process.start()
+        if not FORKS:
+            with theirs:
+                process = _start_python("serve_tasks", theirs.fileno(), environment)
+            self._pid, self._wait = process.pid, process.wait
+        else:
+            server = _server_for(environment, modules)
+            with theirs, suppress(OSError):  # if the server has ended, the connection closes
+                socket.send_fds(server.connection, [b"0"], [theirs.fileno(), 2])
+            self.send(pickle.dumps((_take_place, (environment, os.getcwd(), sys.path))))
+            try:
+                self._pid, self._wait = self.connection.recv().value, lambda: server.wait(self._pid)
+            except (EOFError, OSError):
+                raise ConnectionError("the process that starts others has ended") from None
         _running.add(self)
 
     def receive(self) -> Event | Compiling:
@@ -210,92 +220,127 @@ class _Worker:
 
     def kill(self) -> None:
         """Kill the process and those that user code started in it, which belong to its session."""
-        assert self._process.pid is not None
-        if os.name == "posix":
-            with suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()  # it may lead no session yet
+        with suppress(OSError):  # Windows lacks the first of each
+            getattr(os, "killpg", os.kill)(self._pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def end(self) -> str:
         """Kill the process if it still runs, and return a description of how it ended."""
         self.connection.close()
-        with _starting:  # each start asks for the status of all processes, which is told once
-            if self._process.exitcode is None:  # otherwise another process may have its number
-                self.kill()
-            self._process.join()
+        if self not in _running:  # another process may have its number
+            return "ended"
+        self.kill()
         _running.discard(self)
-        status = self._process.exitcode or 0
-        if status < 0:
+        status = self._wait()
+        if status is not None and status < 0:
             with suppress(ValueError):
                 return f"was ended by {signal.Signals(-status).name}"
-        return f"ended with status {status}"
+        return "ended" if status is None else f"ended with status {status}"
+
+
+class _Server:
+    """Process that forks workers, and the connection to it; it ends when the connection closes.
+
+    Args:
+        environment: environment variables.
+        imports: those that modules read when they are imported.
+        modules: modules to import, beside those of this project that this process has imported; also
+            functions to call, as `"module:name"`.
+    """
+
+    def __init__(self, environment: dict[str, str], imports: dict[str, str], modules: Iterable[str]) -> None:
+        self.imports, self._asking = imports, Lock()
+        self.connection, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = _start_python("serve_forks", theirs.fileno(), environment)
+        ours = [name for name in sys.modules if name.startswith(("twin.", "controllers.", "scenarios."))]
+        self.connection.send(" ".join([*ours, *modules]).encode())
+
+    def wait(self, pid: int) -> int | None:
+        """Wait for the end of a worker, and return its exit status; `None` if the server has ended."""
+        with self._asking, suppress(OSError):
+            self.connection.send(b"%d" % pid)
+            while answer := self.connection.recv(64):  # also one for which another thread was interrupted
+                found, status = map(int, answer.split())
+                if found == pid:
+                    return status
+        return None
 
 
 _running: set[_Worker] = set()
-_starting = Lock()
-_server_imports: dict[str, str] = {}
-"""Variables that modules read when they are imported, as they were when the fork server started."""
+_servers: list[_Server] = []
+
+
+def _start_python(name: str, file: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Call a function of this module with an open file in a new process."""
+    if os.name != "posix":
+        os.set_handle_inheritable(file, True)  # pyright: ignore[reportAttributeAccessIssue]
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, name, str(file), *sys.path], env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        close_fds=os.name == "posix", pass_fds=(file,) if os.name == "posix" else (),
+    )  # fmt: skip
+
+
+def _server_for(environment: dict[str, str], modules: tuple[str, ...]) -> _Server:
+    """Return the newest server; start one if that has ended, or imported modules with other variables."""
+    imports = {name: value for name, value in environment.items() if name.startswith(IMPORTED)}
+    if not _servers or _servers[-1].process.poll() is not None or _servers[-1].imports != imports:
+        _servers.append(_Server(environment, imports, modules))
+    return _servers[-1]
 
 
 def kill_all() -> None:
-    """Kill every worker, and what would start others, in a process that is about to end without clean-up."""
-    if forkserver._forkserver._forkserver_pid:  # pyright: ignore[reportAttributeAccessIssue]
-        rmtree(util.get_temp_dir(), ignore_errors=True)  # of the server's socket
-    _kill_processes()
+    """Kill every worker, and the servers, also those that still import."""
+    for process in (*_running, *(server.process for server in _servers)):
+        process.kill()
 
 
-def _kill_processes() -> None:
-    for worker in list(_running):
-        worker.kill()
-    _kill_server(wait=False)  # so that this process ends before it sees that
+@atexit.register
+def close_servers() -> None:
+    """End all servers, and wait for them, so that their processor time counts for this process."""
+    while _servers:
+        server = _servers.pop()
+        server.connection.close()
+        server.process.wait()
 
 
-util.Finalize(None, _kill_processes, exitpriority=0)  # before Python waits for the end of workers
+def serve_forks(file: int) -> None:
+    """Fork workers until the parent process ends; in each of them, work through tasks."""
+    control = socket.socket(fileno=file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the parent process imports the same and shows them
+        for name in control.recv(2**20).decode().split():
+            module, _, function = name.partition(":")
+            with suppress(Exception):  # the process that needs it reports it
+                getattr(import_module(module), function, bool)()
+    while True:
+        try:
+            request, files, _, _ = socket.recv_fds(control, 64, 2)
+            if files and os.fork() == 0:
+                break
+            if not files:
+                pid, status = os.waitpid(int(request), 0)
+                control.send(b"%d %d" % (pid, os.waitstatus_to_exitcode(status)))
+        except (OSError, ValueError):  # the parent has ended, or the system has no room for a process
+            os._exit(0)
+        for passed in files:
+            os.close(passed)
+    os.setsid()
+    control.close()
+    os.dup2(files[1], 2)
+    serve_tasks(files[0])
 
 
-def _kill_server(wait: bool = True) -> None:
-    """Kill the fork server, also one that still imports; the processes that it forked go on."""
-    if server := forkserver._forkserver._forkserver_pid:  # pyright: ignore[reportAttributeAccessIssue]
-        with suppress(OSError):
-            os.kill(server, signal.SIGKILL)
-            if wait:
-                os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
-
-
-@contextmanager
-def _surroundings() -> Iterator[None]:
-    """Let processes start with this path, and without the main module, which may do anything on import."""
-    main = sys.modules["__main__"]
-    former = {name: os.environ[name] for name in os.environ if name.startswith("PYTHON")}
-    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-    try:
-        sys.modules["__main__"] = ModuleType("__main__")
-        # Python 3.10 ignores the second: there a module of this folder may hide one that the server needs.
-        os.environ.update({"PYTHONPATH": path, "PYTHONSAFEPATH": "1"})
-        yield
-    except EOFError:
-        raise ConnectionError("the process that starts others has ended") from None
-    finally:
-        sys.modules["__main__"] = main
-        for name in ("PYTHONPATH", "PYTHONSAFEPATH", PRELOADED):
-            os.environ.pop(name, None)
-        os.environ.update(former)
-
-
-def _start_server(modules: Iterable[str]) -> None:
-    """Start the fork server, unless it runs and has imported modules with the same variables."""
-    global _server_imports
-    names = (name for name in os.environ if name.startswith(IMPORTED) and name != "PYTHONPATH")
-    if (imports := {name: os.environ[name] for name in names}) != _server_imports:
-        _kill_server()
-        _server_imports = imports
-    ours = [name for name in sys.modules if name.partition(".")[0] in ("twin", "controllers", "scenarios")]
-    os.environ[PRELOADED] = " ".join([*ours, *modules])
-    forkserver.set_forkserver_preload([__name__])
-    resource_tracker.ensure_running()  # which unblocks signals
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of a terminal, until it has a session
-    forkserver.ensure_running()
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+def _take_place(environment: dict[str, str], folder: str, path: list[str]) -> int:
+    """Make a forked process what a new one would be, and return its number."""
+    os.environ.clear()
+    os.environ.update(environment)
+    with suppress(OSError):  # it may be removed
+        os.chdir(folder)
+    sys.path[:] = path
+    if "numpy" in sys.modules:  # otherwise all processes would draw the same numbers without a seed
+        sys.modules["numpy"].random.seed()
+    return os.getpid()
 
 
 class _Connection:
@@ -337,19 +382,14 @@ class _Connection:
 _connection: _Connection
 
 
-def _serve(connection: connections.Connection, environment: dict[str, str]) -> None:
-    """Work through tasks until the parent process ends."""
+def serve_tasks(file: int) -> None:
+    """Work through tasks, which come by a connection, until the parent process ends."""
     global _connection
-    if os.name == "posix":
-        os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles it
-    _connection = _Connection(connection)
+    if os.name == "posix":
+        os.set_inheritable(file, False)  # a process of user code may outlive this one
+    _connection = _Connection(getattr(connections, "PipeConnection", connections.Connection)(file))
     Thread(target=_connection.listen, daemon=True).start()
-    os.environ.clear()
-    os.environ.update(environment)
-    set_start_method(None, force=True)  # user code has the usual one
-    if "numpy" in sys.modules:  # otherwise all processes would draw the same numbers without a seed
-        sys.modules["numpy"].random.seed()
     with suppress(OSError):  # standard error may be closed
         os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -380,19 +420,3 @@ def on_stop(stop: Callable[[], object]) -> None:
     _connection.stop = stop
     if _connection.stopped:
         stop()
-
-
-def _preload(names: Iterable[str]) -> None:
-    """Import modules and call functions, as `"module:name"`, in the fork server."""
-    os.setsid()  # signals of the terminal do not reach it
-    sys.path[:] = os.environ["PYTHONPATH"].split(os.pathsep)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the parent process imports the same and shows them
-        for name in names:
-            module, _, function = name.partition(":")
-            with suppress(Exception):  # the process that needs it reports it
-                getattr(import_module(module), function, bool)()
-
-
-if PRELOADED in os.environ:
-    _preload(os.environ.pop(PRELOADED).split())

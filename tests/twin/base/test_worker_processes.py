@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -151,20 +152,73 @@ def test_a_worker_has_folder_environment_and_session_and_draws_other_numbers(tmp
     assert len(drawn) == 2
 
 
-@pytest.mark.parametrize("start", ["forkserver", "spawn"])
-def test_how_a_worker_ended_is_stated_and_others_go_on_where_python_forks_and_where_it_does_not(
-    start, monkeypatch
+def leave_a_process():
+    """Start a process that does not end with this one."""
+    os.system("setsid sleep 5 &")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_how_a_worker_ended_is_stated_and_others_go_on_where_they_are_forked_and_where_not(
+    forks, monkeypatch
 ):
-    monkeypatch.setattr(worker_processes, "START", start)
+    monkeypatch.setattr(worker_processes, "FORKS", forks)
     with Workers(2, tries=1) as workers:
         found = answers(
             workers, (os._exit, (3,)), (signal.raise_signal, (signal.SIGKILL,)), (os.getsid, (0,))
         )
         (again,) = answers(workers, (os.getpid, ()))
-    assert [one.fault for one in found] == [
-        "the process that ran it ended with status 3", "the process that ran it was ended by SIGKILL", "",
-    ]  # fmt: skip
+        began = time.monotonic()
+        (left,) = answers(workers, (leave_a_process, ()))
+        assert time.monotonic() - began < 3.0
+    killed = "the process that ran it was ended by SIGKILL"
+    assert [one.fault for one in found] == ["the process that ran it ended with status 3", killed, ""]
     assert found[-1].value == again.value
+    assert left.fault == killed
+
+
+def prints_to(file):
+    """Print to standard output and standard error; return whether the latter is this file."""
+    print("to output")
+    print("to errors", file=sys.stderr)
+    return os.path.samestat(os.fstat(2), os.stat(file))
+
+
+def test_what_a_worker_prints_goes_to_where_standard_error_goes_when_it_starts(tmp_path, capfd):
+    for number in range(2):  # both from one server
+        file = tmp_path / str(number)
+        former = os.dup(2)
+        with file.open("w") as errors, Workers(1) as workers:
+            os.dup2(errors.fileno(), 2)
+            try:
+                (found,) = answers(workers, (prints_to, (file,)))
+            finally:
+                os.dup2(former, 2)
+                os.close(former)
+        assert found.value
+        assert file.read_text() == "to output\nto errors\n"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_status_of_a_worker_is_known_after_its_server_was_replaced(monkeypatch):
+    with Workers(1, tries=1) as workers, Workers(1) as others:
+        (first,) = answers(workers, (os.getppid, ()))
+        monkeypatch.setenv("NUMBA_WORKER_TEST", "1")
+        (second,) = answers(others, (os.getppid, ()))
+        (ended,) = answers(workers, (os._exit, (3,)))
+    assert first.value != second.value
+    assert ended.fault == "the process that ran it ended with status 3"
+
+
+def test_threads_get_the_status_of_their_workers():
+    def status(number):
+        with Workers(1, tries=1) as workers:
+            (ended,) = answers(workers, (os._exit, (number,)))
+            return ended.fault
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(status, range(1, 31)))
+    assert found == [f"the process that ran it ended with status {number}" for number in range(1, 31)]
 
 
 SERVERS = """
@@ -184,14 +238,15 @@ servers.append(server())
 os.kill(servers[-1], signal.SIGKILL)
 os.waitid(os.P_PID, servers[-1], os.WEXITED | os.WNOWAIT)
 servers.append(server())
-print(*servers, *sorted(name for name in os.environ if name in ("PYTHONSAFEPATH", "IRB_TWIN_PRELOADED")))
+print(*servers)
 """
 """A script without a guard, which a worker must not run again."""
 
 
 def test_variables_that_modules_read_on_import_or_the_end_of_a_server_start_a_new_one(tmp_path):
     """The folder of the script's process has modules that must not hide others."""
-    (tmp_path / "controllers.py").write_text("raise ZeroDivisionError")
+    for name in ("twin", "controllers", "socket", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise ZeroDivisionError")
     script = tmp_path / "script" / "mine.py"
     user_scenarios.write_text(script, SERVERS)
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
@@ -235,7 +290,7 @@ def test_a_worker_ends_with_whoever_started_it():
 
 SLOW = """
 import pathlib, sys, time
-if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
+if "serve_forks" in sys.orig_argv:
     pathlib.Path(__file__).with_name("begun").touch()
     time.sleep(600)
 """
