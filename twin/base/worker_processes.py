@@ -335,7 +335,7 @@ def _take_place(environment: dict[str, str], folder: str, path: list[str]) -> in
     """Make a forked process what a new one would be, and return its number."""
     os.environ.clear()
     os.environ.update(environment)
-    with suppress(OSError):  # it may be removed
+    with suppress(OSError):  # it may have been removed since
         os.chdir(folder)
     sys.path[:] = path
     if "numpy" in sys.modules:  # otherwise all processes would draw the same numbers without a seed

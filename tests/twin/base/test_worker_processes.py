@@ -210,6 +210,19 @@ def test_the_status_of_a_worker_is_known_after_its_server_was_replaced(monkeypat
     assert ended.fault == "the process that ran it ended with status 3"
 
 
+def test_a_worker_goes_on_without_its_server_and_only_its_status_is_unknown(monkeypatch):
+    monkeypatch.setattr(worker_processes, "_servers", [])
+    with Workers(1, tries=1) as workers:
+        (server,) = answers(workers, (os.getppid, ()))
+        os.kill(server.value, signal.SIGKILL)
+        wait(lambda: not runs(server.value))
+        former, last = answers(workers, (os.getpid, ()), (os._exit, (3,)))
+        (new,) = answers(workers, (os.getpid, ()))
+    worker_processes.close_servers()
+    assert last.fault == "the process that ran it ended"
+    assert former.value != new.value
+
+
 def test_threads_get_the_status_of_their_workers():
     def status(number):
         with Workers(1, tries=1) as workers:
