@@ -14,7 +14,6 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support.egm_serving import Guiding, serve
 from twin.abb.egm import EgmClient
-from twin.base import fork_server
 from twin.base import version as versions
 from twin.data.logs.log import Log
 from twin.physics.engine import client as engine
@@ -32,7 +31,8 @@ PACKAGES = "pip install pybullet"
 IMPORT_EVERYTHING = """
 import importlib, os, pkgutil, select, signal, socket, sys
 import numba, numpy, scipy.linalg, scipy.optimize, scipy.signal, scipy.spatial, scipy.stats, sympy
-import asyncio, concurrent.futures, matplotlib.pyplot, multiprocessing, plotly.offline, rich.progress
+import asyncio, concurrent.futures, matplotlib.pyplot, plotly.offline, rich.progress
+import multiprocessing.connection
 import trimesh, urchin, viser, google.protobuf.descriptor_pool, jinja2, junitparser, lark, platformdirs
 import PIL.Image, scipy.interpolate, scipy.integrate, scipy.ndimage
 
@@ -72,12 +72,6 @@ def python(program, *words, **environment):
 
 def test_every_module_imports_without_pybullet_and_what_only_posix_has():
     assert int(python(IMPORT_EVERYTHING, "win32")) > 250
-
-
-def test_processes_are_forked_on_linux_alone(monkeypatch):
-    monkeypatch.setattr(fork_server, "AVAILABLE", False)
-    with pytest.raises(OSError, match="forked on Linux alone"):
-        fork_server.fork("os:getpid")
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twin.base import fork_server
+from twin.base import worker_processes
 
 SHOWN = 10
 """Number of expensive files that a run prints."""
@@ -22,7 +22,7 @@ shared = functools.cache
 def processor_time():
     """Return the processor time of this process, of its finished children and of its fork servers, in [s]."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    served = sum(map(of_server, fork_server._servers)) + sum(forked)
+    served = sum(map(of_server, worker_processes._servers)) + sum(forked)
     return served + sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
@@ -62,7 +62,7 @@ class Times:
             self.files[report.nodeid.partition("::")[0]] += report.spent
 
     def pytest_sessionfinish(self):
-        fork_server.close()
+        worker_processes.close_servers()
 
     def pytest_terminal_summary(self, terminalreporter):
         if self.config.option.quick or self.config.option.file_or_dir:

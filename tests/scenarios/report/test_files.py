@@ -10,8 +10,10 @@ from scenarios.report.files import BaselineError, compare, read_baseline, write_
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from scenarios.shell.command_line import main
+from scenarios.shell.output import Files
 from tests.support import user_scenarios
 from tests.support.example_logs import made_up_task
+from tests.support.full_disk import disk_full_after
 from twin.base.version import __version__
 
 SELECTION = {"scenarios": ["swing"]}
@@ -122,3 +124,24 @@ def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_pat
     assert "Warning: irb140, mine, pd: length grew" in (tmp_path / "a.md").read_text()
     assert main([*words, "--baseline", results, "--grown", "2"]) == 0
     assert main([*words, "--baseline", results, "--grown-fails"]) == 1
+
+
+@pytest.mark.slow("runs scenarios in the engine")
+@pytest.mark.usefixtures("in_this_process")
+def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, command):
+    """Writing is possible again after each file, so that each of them has its message."""
+    write = Files.write
+
+    def limited(self, path, how):
+        with disk_full_after(100):
+            write(self, path, how)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Files, "write", limited)
+    user_scenarios.write(tmp_path / "mine.py")
+    words = "validate ./mine.py --robot irb140 --controller pd --json a.json --junit a.xml --markdown a.md"
+    printed = command(words.split(), 1)
+    said = {f"irb-twin: cannot write {name}: File too large" for name in ("a.json", "a.xml", "a.md")}
+    assert set(printed.err.splitlines()) == said
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]
+    assert "1 run, " in printed.out

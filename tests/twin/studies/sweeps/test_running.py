@@ -16,7 +16,6 @@ from numpy.lib.recfunctions import repack_fields
 from tests.support import sweep_experiments
 from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Deadly, Fatal, Slow, Swing, points
 from twin.base.errors import ClusterError, TwinError, VariationError
-from twin.base.worker_processes import Workers
 from twin.studies.sweeps import evaluation, pools
 from twin.studies.sweeps import trial as dependencies
 from twin.studies.sweeps.pools import LocalThreads, Processes, pool_for
@@ -106,25 +105,6 @@ def test_what_ends_a_worker_or_fails_in_it_ends_the_sweep(pool, capfd, monkeypat
     monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
     with pytest.raises(ClusterError, match=r"began the sweep: version of numpy \(was 9.9, is .*\)"):
         run_points(Swing(), one, pool=pool)
-
-
-def test_a_worker_ends_with_whoever_started_it():
-    """Whatever it is doing, and with the processes that it began; the terminal's signals do not end it."""
-    with Workers(1, tries=1) as workers:
-        events = workers.run([(0, (sweep_experiments.sleep_in_two_processes, ()))])
-        next(events)
-        _, word = next(events)
-        (worker,) = workers._busy
-        os.kill(word.value[0], signal.SIGINT)
-        time.sleep(0.1)
-        assert all(map(running, word.value))
-        worker._process.stdin.close()
-        _, answer = next(events)
-        assert answer.fault == "the process that ran it was ended by SIGKILL"
-        began = time.monotonic()
-        while any(map(running, word.value)) and time.monotonic() < began + 5:
-            time.sleep(0.01)
-        assert not any(map(running, word.value))
 
 
 def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
