@@ -12,7 +12,7 @@ pytestmark = pytest.mark.display
 PREAMBLE = """
 from dataclasses import replace
 from pathlib import Path
-from scenarios.bench import jogging
+from twin.physics.trajectories import jogging
 from scenarios.bench.free_bench import FreeBench
 from scenarios.bench.watched import LoopView
 from scenarios.report.results import broken_run
