@@ -145,8 +145,7 @@ def has_bound(run: TrackingRun) -> bool:
     if loop is None:
         return False
     bounded = log.drives == log.model_drives and log.controller in BOUNDED[log.drives]
-    bounded = bounded and log.payloads is None  # the bounds hold for one payload
-    bounded = bounded and log.pushes is None  # and for no other disturbance
+    bounded = bounded and log.payloads is None and log.pushes is None  # they hold for one payload, free
     return bounded and loop.known_law and loop.derived_gains and not loop.sensors and not is_exact(run)
 
 
@@ -399,8 +398,7 @@ def _kicked_under_pushes(
     from twin.physics.control.plant import AnalyticPlant
     from twin.physics.dynamics.pushes import Pushes
 
-    assert log.pushes is not None
-    pushes = Pushes(log.pushes.push_rows, log.T_flange_tool)
+    pushes = log.pushes and Pushes(log.pushes.push_rows, log.T_flange_tool)
     found = {name: np.full((RUNS, *log.q.shape), np.nan) for name in SIGNALS}
     for run, (robot, kick) in enumerate(zip(robots, kicks, strict=True)):
         plant = AnalyticPlant(robot, log.time_step)

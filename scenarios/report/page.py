@@ -425,8 +425,8 @@ def curve_figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, A
         series = [np.column_stack([of_log[name] for name in names]) for of_log in loads]
         quantities[LOAD] = _panels(shown, titles, series)
     if pushed := [one for one in shown if one.log.pushes is not None]:
-        titles = [(name, "N" if k < 3 else "N m") for k, name in enumerate(COMPONENTS)]
-        quantities[title_of("push")] = _panels(pushed, titles, [one.log.wrench for one in pushed])
+        wrenches = [one.log.wrench for one in pushed]
+        quantities[title_of("push")] = _panels(pushed, list(COMPONENTS.items()), wrenches)
     for signal in dict.fromkeys(name for one in shown for name in one.log.law_signals):
         having = [one for one in shown if signal in one.log.law_signals]
         titles = [column[:2] for column in signal_columns(having[0].log, signal)]

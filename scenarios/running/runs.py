@@ -197,8 +197,9 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
             task.closed_loop()
         scenario.checked(setup)
         run = _valid_run(scenario.run(dataclasses.replace(setup, progress=progress)), entry.file)
-        if setup.push is not None and run.log.pushes is None:
-            raise ValueError(f"scenario {entry.name} applies no push: omit --push")
+        if setup.push is not None and not run.log.wrench.any():
+            end = f"no push acts in scenario {entry.name}, which ends at {run.log.t[-1]:g} s"
+            raise ValueError(f"{end}: expected an earlier one, or no --push")
         log = run.log
         metrics = with_spans(judged(task, run), run, partial(judged, task))
         tracking = tracking_verdict(setup, run, metrics)

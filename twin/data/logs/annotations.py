@@ -94,13 +94,10 @@ class AppliedPushes:
     push_rows: np.ndarray
 
     def require_valid(self, samples: int) -> None:
-        """Raise `TwinError` unless the arrays are those of N samples."""
+        """Raise `TwinError` or `ValueError` unless the arrays are those of N samples."""
         if self.wrench.shape != (samples, 6) or self.wrench.dtype != np.float64:
             raise TwinError(f"expected wrench to be of shape {(samples, 6)}, got {self.wrench.shape}")
-        try:
-            Pushes(self.push_rows)
-        except ValueError as error:
-            raise TwinError(str(error)) from None
+        Pushes(self.push_rows)
 
 
 HIGH = re.compile(rb"[\x80-\xff]+")

@@ -182,10 +182,7 @@ class _Loop:
     ) -> None:
         robot = plant.robot
         if pushes is not None and "wrench" not in inspect.signature(plant.step).parameters:
-            raise ValueError(
-                f"a push needs a plant whose step takes a wrench, such as twin.Simulation, got a "
-                f"{type(plant).__name__}"
-            )
+            raise ValueError(f"a push needs a plant whose step takes a wrench, got a {type(plant).__name__}")
         self.pushes, self.wrench = pushes, np.zeros((len(reference.t), 6))
         N, n = reference.q.shape
         if isinstance(controller, ControlLaw) and controller.robot.n != n:
@@ -285,10 +282,7 @@ class _Loop:
         plant, has_next = self.plant, k < len(self.loop_gap) - 1
         try:
             for step in range(self.steps_per_period):
-                if self.pushes is None:
-                    plant.step(self.torque)
-                else:
-                    self.step_under_push(k, step)
+                plant.step(self.torque, *self.push(k, step))
                 if self.motor_side is not None and step == 0:  # the log has the torque of the first step
                     self.motor_side.read_joint_torque()
                     self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
@@ -298,27 +292,20 @@ class _Loop:
             message = f"{error}, in the step after t = {self.times[k]:.6g} s"
             raise DivergenceError(message, self.log(k + 1)) from error
 
-    def step_under_push(self, k: int, step: int) -> None:
-        """Advance the plant by a step under the torques of sample k and the pushes at the state before it."""
-        plant, pushes = self.plant, self.pushes
-        assert pushes is not None
-        F = self.wrench[k]
+    def push(self, k: int, step: int) -> tuple[()] | tuple[np.ndarray, np.ndarray]:
+        """Return the wrench of the pushes at the state before a step of sample k, and its tool; or ()."""
+        if (pushes := self.pushes) is None:
+            return ()
+        F, plant = self.wrench[k], self.plant
         if step > 0:
             F = pushes.wrench(plant.robot, self.times[k] + step * plant.time_step, plant.state()[0])
-        if np.any(F):
-            plant.step(self.torque, F, pushes.T_flange_tool)  # type: ignore[call-arg]
-        else:
-            plant.step(self.torque)
+        return (F, pushes.T_flange_tool) if np.any(F) else ()
 
     def log(self, samples: int) -> Log:
         """Return the log of the first `samples` samples."""
         part = slice(samples)
         series = np.ascontiguousarray(self.recorded[part].swapaxes(0, 1))
         t, q_ref, qd_ref, qdd_ref = (array[part] for array in self.reference)
-        pushed: dict[str, Any] = {}
-        if (pushes := self.pushes) is not None:
-            pushed["pushes"] = AppliedPushes(self.wrench[part], pushes.rows)
-            pushed["T_flange_tool"] = pushes.T_flange_tool
         return Log(
             robot=self.plant.robot,
             controller=self.name,
@@ -334,9 +321,10 @@ class _Loop:
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
             loop_gap=self.loop_gap[part],
+            pushes=self.pushes and AppliedPushes(self.wrench[part], self.pushes.rows),
+            T_flange_tool=np.eye(4) if self.pushes is None else self.pushes.T_flange_tool,
             law_signals={name: rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
-            **pushed,
         )
 
 

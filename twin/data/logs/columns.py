@@ -99,8 +99,8 @@ def _tool(log: Log) -> Iterator[Column]:
             yield Column("tool", name + end, "m" if name in "xyz" else "", poses[:, k])
     yield Column("tool", "error", "m", tool_distance(log))
     if log.pushes is not None:
-        for k, name in enumerate(COMPONENTS):
-            yield Column("tool", name, "N" if k < 3 else "N m", log.wrench[:, k])
+        for (name, unit), values in zip(COMPONENTS.items(), log.wrench.T, strict=True):
+            yield Column("tool", name, unit, values)
 
 
 def _loops(log: Log) -> Iterator[Column]:

@@ -196,7 +196,7 @@ class Log:
             self.time_step,
             self.steps_per_period,
             self.torque_before[:-1],
-            None if self.pushes is None else Pushes(self.pushes.push_rows, self.T_flange_tool),
+            self.pushes and Pushes(self.pushes.push_rows, self.T_flange_tool),
             self.t[:-1],
         )
         plant = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])

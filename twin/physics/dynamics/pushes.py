@@ -14,6 +14,7 @@ Several pushes are separated by `;` and add up.
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,8 +25,8 @@ from twin.base.arrays import Floats, real_array
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.robot import Robot
 
-COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
-"""Names of the components of a wrench."""
+COMPONENTS = {"fx": "N", "fy": "N", "fz": "N", "mx": "N m", "my": "N m", "mz": "N m"}
+"""Components of a wrench with their units."""
 EDGE = 1e-9
 """[s]: a push begins and ends this much earlier, because the times of samples are rounded."""
 
@@ -36,8 +37,7 @@ class Pushes:
 
     Attributes:
         rows: (R, 9) number of the push, 1 for the axes of the tool or 0 for those of the base, time in [s],
-            and wrench `[f; mu]` on the robot at the tool's origin, in [N, N m].  The numbers do not decrease,
-            and the times of a push increase.
+            and wrench `[f; mu]` on the robot at the tool's origin, in [N, N m].  The times of a push rise.
         T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
 
     Raises:
@@ -54,14 +54,17 @@ class Pushes:
     T_flange_tool: Floats = field(default_factory=lambda: np.eye(4))
 
     def __post_init__(self) -> None:
-        rows = real_array(self.rows, "rows of a push")
-        if rows.ndim != 2 or rows.shape[1] != 9 or not np.all(np.isfinite(rows)):
-            raise ValueError(f"expected finite rows (R, 9) of pushes, got shape {rows.shape}")
-        number, axes, t = rows[:, :3].T
-        same = np.diff(number) == 0
-        rises = np.all(np.diff(t)[same] > 0)
-        if not (rises and np.all(np.diff(number) >= 0) and np.all(np.isin(axes, (0, 1)))):
-            raise ValueError("expected pushes in order, with times that increase, in axes 0 or 1")
+        rows = real_array(self.rows, "rows of pushes")
+        if rows.ndim != 2 or rows.shape[1] != 9:
+            raise ValueError(f"expected rows (R, 9) of pushes, got shape {rows.shape}")
+        for number in dict.fromkeys(rows[:, 0].tolist()):
+            one = rows[rows[:, 0] == number]
+            times = one[:, 2]
+            if not np.all(np.isfinite(one)):
+                raise ValueError(f"push {number + 1:g}: expected finite numbers")
+            if len(one) < 2 or not np.all(np.diff(times) > 0):
+                got = ", ".join(f"{t:g}" for t in times[:8])
+                raise ValueError(f"push {number + 1:g}: expected two or more rising times in s, got {got}")
 
     def wrench(self, robot: Robot, t: ArrayLike, q: ArrayLike) -> Floats:
         """Return the wrenches (..., 6) at times t (...,) and positions q (..., n), base axes, in [N, N m]."""
@@ -93,35 +96,25 @@ def pushes_of(text: str, T_flange_tool: ArrayLike | None = None) -> Pushes:
     """
     rows = []
     for number, part in enumerate(text.split(";")):
-        one = part.strip()
-        in_tool = one.endswith(" tool")
-        one = one.removesuffix(" tool").strip()
+        one = part.strip().removesuffix(" tool").strip()
         table = _file(one) if one.lower().endswith(".csv") else _constant(one)
-        rows += [[float(number), float(in_tool), *row] for row in table]
+        if not table:
+            raise ValueError(f"{one}: expected two or more rows of a push")
+        rows += [[float(number), float(part.strip().endswith(" tool")), *row] for row in table]
     return Pushes(np.array(rows), np.eye(4) if T_flange_tool is None else real_array(T_flange_tool, "tool"))
 
 
 def _constant(text: str) -> list[list[float]]:
     """Return the first and the last row of `start:end Fx,Fy,Fz[,Mx,My,Mz]`: time and wrench."""
-    span, _, numbers = text.partition(" ")
+    span, _, wrench = text.partition(" ")
     try:
         start, end = map(float, span.split(":"))
-        wrench = [float(word) for word in numbers.split(",")]
+        return [_row([t, *wrench.split(",")], (4, 7)) for t in (start, end)]
     except ValueError:
-        start, end, wrench = 0.0, 0.0, []
-    if len(wrench) not in (3, 6):
         raise ValueError(
             "expected a push as start:end Fx,Fy,Fz or start:end Fx,Fy,Fz,Mx,My,Mz in s, N and N m, with "
             f"'tool' after it for tool axes, or as a file .csv, got {text!r}"
-        )
-    if not np.all(np.isfinite([start, end, *wrench])):
-        raise ValueError(f"expected finite numbers of a push, got {text!r}")
-    if not 0 <= start < end:
-        raise ValueError(
-            f"expected a push that starts at 0 s or later and ends after its start, got {text!r}"
-        )
-    padded = [*wrench, 0.0, 0.0, 0.0][:6]
-    return [[start, *padded], [end, *padded]]
+        ) from None
 
 
 def _file(path: str) -> list[list[float]]:
@@ -130,24 +123,23 @@ def _file(path: str) -> list[list[float]]:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             head, *lines = [row for row in csv.reader(file) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(
-            f"cannot read the push {path}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    names = [name.strip().lower() for name in head]
-    if names not in (["t", *COMPONENTS[:3]], ["t", *COMPONENTS]):
-        expected = "the columns t,fx,fy,fz or t,fx,fy,fz,mx,my,mz"
-        raise ValueError(f"{path}: expected {expected} of a push, got {','.join(head)!r}")
-    rows: list[list[float]] = []
-    for line, cells in enumerate(lines, 2):
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"cannot read the push {path}: {reason}") from None
+    names, known = [name.strip().lower() for name in head], ("t", *COMPONENTS)
+    if tuple(names) not in (known[:4], known):
+        raise ValueError(f"{path}: expected columns t,fx,fy,fz[,mx,my,mz] of a push, got {','.join(head)!r}")
+    rows = []
+    for number, cells in enumerate(lines, 1):
         try:
-            row = [float(cell) for cell in cells]
+            rows.append(_row(cells, (len(names),)))
         except ValueError:
-            row = []
-        if len(row) != len(names) or not np.all(np.isfinite(row)):
-            raise ValueError(f"{path}: expected {len(names)} finite numbers in row {line}, got {cells}")
-        if rows and not row[0] > rows[-1][0]:
-            raise ValueError(f"{path}: expected times that increase, got {row[0]:g} s in row {line}")
-        rows.append([*row, 0.0, 0.0, 0.0][:7])
-    if len(rows) < 2:
-        raise ValueError(f"{path}: expected at least two rows of a push, got {len(rows)}")
+            raise ValueError(f"{path}: expected {len(names)} numbers in row {number}, got {cells}") from None
     return rows
+
+
+def _row(cells: Sequence[str | float], counts: tuple[int, ...]) -> list[float]:
+    """Return time and wrench, with a moment of 0 if there is none; raise `ValueError` for another count."""
+    values = [float(cell) for cell in cells]
+    if len(values) not in counts:
+        raise ValueError
+    return [*values, 0.0, 0.0, 0.0][:7]

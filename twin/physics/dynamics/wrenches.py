@@ -68,15 +68,9 @@ class JointWrenches:
 
 
 def joint_wrenches(
-    robot: Robot,
-    q: ArrayLike,
-    qd: ArrayLike,
-    qdd: ArrayLike,
-    wrench: ArrayLike | None = None,
-    T_flange_tool: ArrayLike | None = None,
-    *,
-    frame: Frame = "link",
-) -> JointWrenches:
+    robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, wrench: ArrayLike | None = None,
+    T_flange_tool: ArrayLike | None = None, *, frame: Frame = "link",
+) -> JointWrenches:  # fmt: skip
     """Return the forces and moments in all joints, at the base, and at the pins of closed loops.
 
     Args:

@@ -337,8 +337,6 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}
-    if what == "push" and all(log.pushes is None for log in logs.values()):
-        raise ValueError("no push acted in these logs")
     kinds = {"pose": [_pose], "push": [_push], "error": [_joints] if joints else [_joints, _tool_error]}
     others = _signals if what not in TITLES else _wrenches if what in WRENCHES else _joints
     for kind in kinds.get(what, [others]):
@@ -417,8 +415,8 @@ def _wrenches(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]
 
 
 def _push(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
-    for k, component in enumerate(COMPONENTS):
-        yield component, "N" if k < 3 else "N m", Curve(name, log.t, log.wrench[:, k])
+    for (component, unit), values in zip(COMPONENTS.items(), log.wrench.T, strict=True):
+        yield component, unit, Curve(name, log.t, values)
 
 
 def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
