@@ -8,8 +8,9 @@ import pytest
 import twin
 from scenarios import Setup
 from scenarios.joint_tracking import JointTracking
+from scenarios.judging.agreement import agreement_metrics
 from scenarios.judging.bounds import is_exact
-from scenarios.payload_mismatch import PayloadMismatch
+from scenarios.judging.following import follow
 from scenarios.report.page import curve_count, curve_figures
 from scenarios.running.registry import find
 from scenarios.running.runs import diagnose, repeat_command, run_one
@@ -17,6 +18,7 @@ from scenarios.shell.command_line import main
 from scenarios.studies.learning.learn import Learn, Study
 from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
 from twin.base.errors import IdentificationError, TwinError, VariationError
+from twin.data.logs.annotations import LoadChange
 from twin.data.logs.columns import columns
 from twin.data.logs.loads import torque_residual
 from twin.data.logs.log import Log
@@ -66,13 +68,18 @@ def test_engine_agrees_with_the_model_in_other_setups(settings):
     assert judged == dict.fromkeys(AGREEMENT, "passes")
 
 
-def test_run_with_changing_payload_agrees_too(tmp_path):
-    """A program that loads the tool: parts of the log keep their part of the push."""
-    run = run_one(task(scenario="payload_mismatch", drives="ideal", push="0.05:0.15 5,0,2"))
-    assert run.error is None
-    assert PayloadMismatch.title()
-    step = next(metric for metric in run.metrics if metric.name == "engine - model, one step")
-    assert step.outcome == "passes"
+def test_parts_with_other_payloads_keep_their_part_of_the_push():
+    setup = JointTracking.setup(drives="rigid", push=PUSH)
+    reference = setup.sampling().sampled(twin.hold([0.1] * 6, 0.3))
+    body = twin.Payload(3.0, (0.02, -0.01, 0.08))
+    loads = [LoadChange(0, None, None), LoadChange(120, body, body)]
+    run = follow(setup, reference, setup.nominal_robot(), loads=loads)
+    first, second = twin.logs.parts(run.log)
+    np.testing.assert_array_equal(second.wrench, run.log.wrench[120:])
+    assert second.robot.payload.mass == 3.0
+    assert first.wrench.any()
+    for metric in agreement_metrics(run):
+        assert metric.outcome == "passes", metric.name
 
 
 def test_limits_judge_a_pushed_run():
@@ -120,7 +127,7 @@ def test_push_has_curves(pushed):
     with pytest.raises(ValueError, match="joints can be chosen for all quantities but the push"):
         panels({"run": pushed.log}, "push", ["joint_1"])
     free = JointTracking(duration=0.1).run(Setup()).log
-    shown = [Logged("pushed", pushed.log, "red"), Logged("free", free, "blue")]
+    shown = [Logged(pushed.log, "pushed", "red"), Logged(free, "free", "blue")]
     figures = curve_figures(shown, 500)
     assert "Push: wrench on the tool, in base axes" in figures
     assert "Push: wrench on the tool, in base axes" not in curve_figures(shown[1:], 500)
@@ -137,8 +144,8 @@ def test_push_after_the_end_or_without_effect_is_refused():
     assert late.error == (
         "no push acts in scenario joint_tracking, which ends at 0.3 s: expected an earlier one, or no --push"
     )
-    circle = run_one(task("0:1 1,0,0", "constrained_circle", drives="ideal"))
-    assert circle.refused
+    circle = run_one(task("0:1 1,0,0", "constrained_circle", drives="ideal", duration=2.0))
+    assert circle.refused, circle.error
     assert circle.error.startswith("no push acts in scenario constrained_circle")
 
 
