@@ -17,13 +17,15 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.base.arrays import Floats, real_array
-from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from twin.physics.robot.robot import Robot
 
 COMPONENTS = {"fx": "N", "fy": "N", "fz": "N", "mx": "N m", "my": "N m", "mz": "N m"}
 """Components of a wrench with their units."""
@@ -77,6 +79,8 @@ class Pushes:
                 continue
             F = np.stack([np.interp(t, times, column) for column in columns], axis=-1)
             if axes[0]:
+                from twin.physics.kinematics.forward import forward_kinematics  # imported here: loads scipy
+
                 R = forward_kinematics(robot, q, self.T_flange_tool)[..., :3, :3]
                 parts = F.reshape(*t.shape, 2, 3)
                 F = np.einsum("...ij,...kj->...ki", R, parts).reshape(F.shape)
