@@ -20,6 +20,7 @@ from twin.physics.robot.drives.drives import MODES, known_mode
 from twin.physics.robot.robot import Payload, Robot, mounting_gravity
 
 if TYPE_CHECKING:
+    from twin.physics.dynamics.pushes import Pushes
     from twin.physics.robot.drives.motors import Sensors
     from twin.physics.trajectories.joint_trajectories import Trajectory
     from twin.physics.trajectories.sampling import Samples
@@ -197,6 +198,11 @@ class Setup:
     model_payload: str | None = option(
         None, "payload in the controller's model, in the same form; 0: none (default the robot's payload)"
     )
+    push: str | None = option(
+        None,
+        "pushes on the tool, as '1.0:2.0 20,10,-30; 2.5:3 0,0,9 tool': start:end in s, Fx,Fy,Fz in N, also "
+        "Mx,My,Mz in N m, in base axes or in those of the tool; or a file .csv: t,fx,fy,fz (default none)",
+    )
     drives: str = option(
         "ideal",
         "drive model: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
@@ -254,6 +260,7 @@ class Setup:
             self.plant_payload,
             self.controller_payload,
             self.learned_input,
+            self.pushes,
             locked_joints(self.lock),
         )
 
@@ -286,6 +293,15 @@ class Setup:
     def controller_payload(self) -> Payload | None:
         """Payload in the controller's model; `None` unless `model_payload` is set."""
         return payload_of(self.model_payload)
+
+    @property
+    def pushes(self) -> Pushes | None:
+        """Pushes on the tool; `None` unless `push` is set."""
+        if self.push is None:
+            return None
+        from twin.physics.dynamics.pushes import pushes_of
+
+        return pushes_of(self.push, self.T_flange_tool)
 
     @property
     def learned_input(self) -> LearnedInput | None:

@@ -64,7 +64,7 @@ negative, rises up to `omega t = 2.944`, where h changes its sign for the only t
 area is twice the largest g, `1.155 / omega^2`.
 
 **No bound** is known with elastic drives, with sensors, with a model that is not the plant, with gains set by
-hand, or for a user's controller: the errors are reported without a limit.
+hand, under a push, or for a user's controller: the errors are reported without a limit.
 
 No limit in this module depends on the residual that it judges.
 """
@@ -73,6 +73,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ from numpy.typing import NDArray
 import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
+from twin.base.errors import DivergenceError
 from twin.physics.multibody.recursions import mass_matrix, placements
 
 if TYPE_CHECKING:
@@ -90,7 +92,6 @@ if TYPE_CHECKING:
     from scenarios.judging.run import Loop, TrackingRun
     from twin.data.logs.log import Log
     from twin.physics.control.control_law import ControlLaw
-    from twin.physics.control.rollout import Rollouts
     from twin.physics.dynamics.equation_of_motion import PlantState
     from twin.physics.robot.drives.motors import Sensors
     from twin.physics.robot.robot import Robot
@@ -127,7 +128,7 @@ def is_exact(run: TrackingRun) -> bool:
     log, loop = run.log, run.loop
     if loop is None:
         return False
-    undisturbed = log.steps_per_period == 1 and loop.consistent and not loop.sensors
+    undisturbed = log.steps_per_period == 1 and loop.consistent and not loop.sensors and log.pushes is None
     any_gains = log.controller in RECURSIVE or loop.derived_gains
     exact = makes_exact(log.controller, log.drives, log.model_drives)
     return exact and loop.known_law and undisturbed and any_gains
@@ -144,13 +145,13 @@ def has_bound(run: TrackingRun) -> bool:
     if loop is None:
         return False
     bounded = log.drives == log.model_drives and log.controller in BOUNDED[log.drives]
-    bounded = bounded and log.payloads is None  # the bounds hold for one payload
+    bounded = bounded and log.payloads is None and log.pushes is None  # they hold for one payload, free
     return bounded and loop.known_law and loop.derived_gains and not loop.sensors and not is_exact(run)
 
 
 def is_plain(run: TrackingRun) -> bool:
-    """Return whether plant and model have ideal drives, and the controller is known, with derived gains."""
-    ideal = run.log.drives == run.log.model_drives == "ideal"
+    """Return whether drives are ideal, no push acts, and the controller is known, with derived gains."""
+    ideal = run.log.drives == run.log.model_drives == "ideal" and run.log.pushes is None
     return run.loop is not None and ideal and run.loop.known_law and run.loop.derived_gains
 
 
@@ -340,18 +341,20 @@ def rounding_of(log: Log, predicted: Log, law: Any, reference: Samples, sensors:
         kicked = None
     if kicked is None:
         return Rounding(np.full(N, np.nan))
-    paths = np.concatenate([predicted.q[None], kicked.q])
+    paths = np.concatenate([predicted.q[None], kicked["q"]])
     # A run that diverged has NaN and counts as infinitely far away.
     distance = np.max(np.nan_to_num(np.ptp(paths, axis=0), nan=np.inf), axis=1)
     spread = np.maximum.accumulate(distance)
     if spread[-1] <= DECIDED:
         return Rounding(spread)
     first = float(log.t[np.argmax(spread > DECIDED)])
-    return Rounding(spread, first, {name: getattr(kicked, name) for name in SIGNALS})
+    return Rounding(spread, first, kicked)
 
 
-def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors | None) -> Rollouts:
-    """Run the analytic plant `RUNS` times with the engine's residuals and random rounding errors.
+def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors | None) -> dict[str, NDArray]:
+    """Return the signals (RUNS, N, n) of runs of the analytic plant with random rounding errors.
+
+    Their size is that of the engine's residuals.
 
     Raises:
         ValueError: the controller cannot be compiled.
@@ -368,8 +371,11 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
     half_ulps = 0.5 * np.spacing(np.max(np.abs(log.qd), axis=0)) * rng.choice([-1.0, 1.0], (RUNS, N, n))
     kicks[:, :, 1] += half_ulps
     kicks[:, :, 3] += half_ulps  # equal to the joints' kicks, because rigid drives couple motors and joints
-    return run_rollouts(
-        [with_friction_scaled(log.robot, ulps) for ulps in np.resize([1, -1, 2, -2], RUNS)],
+    robots = [with_friction_scaled(log.robot, ulps) for ulps in np.resize([1, -1, 2, -2], RUNS)]
+    if log.pushes is not None:
+        return _kicked_under_pushes(log, robots, law, reference, sensors, kicks)
+    rollouts = run_rollouts(
+        robots,
         law,
         reference,
         sensors=sensors,
@@ -380,6 +386,30 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
         kicks=kicks,
         warn=False,
     )
+    return {name: getattr(rollouts, name) for name in SIGNALS}
+
+
+def _kicked_under_pushes(
+    log: Log, robots: Sequence[Robot], law: ControlLaw, reference: Samples, sensors: Sensors | None,
+    kicks: NDArray,
+) -> dict[str, NDArray]:  # fmt: skip
+    """Return `kicked_runs` from closed loops, because rollouts know no push; NaN for one that diverged."""
+    from twin.data.logs.closed_loop import run_closed_loop
+    from twin.physics.control.plant import AnalyticPlant
+    from twin.physics.dynamics.pushes import Pushes
+
+    pushes = log.pushes and Pushes(log.pushes.push_rows, log.T_flange_tool)
+    found = {name: np.full((RUNS, *log.q.shape), np.nan) for name in SIGNALS}
+    for run, (robot, kick) in enumerate(zip(robots, kicks, strict=True)):
+        plant = AnalyticPlant(robot, log.time_step)
+        with suppress(DivergenceError):
+            again = run_closed_loop(
+                plant, law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False,
+                at_sample=lambda k, plant=plant, kick=kick: plant.kick(kick[k]), pushes=pushes,
+            )  # fmt: skip
+            for name in SIGNALS:
+                found[name][run] = getattr(again, name)
+    return found
 
 
 def with_friction_scaled(robot: Robot, ulps: float) -> Robot:

@@ -187,7 +187,7 @@ def friction_errors(log: Log) -> NDArray:
     assert drives is not None
     q, qd, qd_next = log.q[:-1], log.qd[:-1], log.qd[1:]
     motor, speed, speed_next = log.q_motor[:-1], log.qd_motor[:-1], log.qd_motor[1:]
-    arm = inverse_dynamics(robot.arm, q, qd, (qd_next - qd) / dt)
+    arm = inverse_dynamics(robot.arm, q, qd, (qd_next - qd) / dt, log.wrench[:-1], log.T_flange_tool)
     rotors = (speed_next - speed) / dt @ drives.reflected_inertia
     elastic = np.isfinite(drives.stiffness) & (robot.drive_mode == "elastic")
     at_motor = np.array([side == MOTOR for side in drives.friction_at])

@@ -342,7 +342,7 @@ class _Driven:
         plant = AnalyticPlant(self.plant, setup.time_step)
         predicted = run_closed_loop(
             plant, law, reference, steps_per_period=setup.steps_per_period, sensors=sensors,
-            at_sample=partial(self.change_load, plant), learn=False,
+            at_sample=partial(self.change_load, plant), learn=False, pushes=setup.pushes,
         )  # fmt: skip
         found = Prediction(
             q=predicted.q,
@@ -395,7 +395,7 @@ def shown(
     def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
         return run_closed_loop(
             simulation, law, reference, steps_per_period=setup.steps_per_period, sensors=setup.sensors,
-            progress=setup.progress, at_sample=at_sample, learn=False,
+            progress=setup.progress, at_sample=at_sample, learn=False, pushes=setup.pushes,
         )  # fmt: skip
 
     if not setup.gui:

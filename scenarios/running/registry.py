@@ -80,6 +80,12 @@ class Task(NamedTuple):
             )
         return self.scenario
 
+    def without_push(self) -> Task:
+        """Return the task; raise `VariationError` if it has a push, which only `irb-twin run` applies."""
+        if self.setup.push is not None:
+            raise VariationError("a push acts in a single run only (irb-twin run): omit --push here")
+        return self
+
 
 @dataclass(frozen=True)
 class Entry:

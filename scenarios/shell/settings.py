@@ -24,7 +24,7 @@ from twin.base.errors import TwinError, WrongUse
 TOPICS = {
     "the robot": (
         *("robot", "tool_frame", "lock", "unphysical", "package_path"),
-        *("mounting", "tool", "payload", "drives"),
+        *("mounting", "tool", "payload", "push", "drives"),
     ),
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference", "learned"),
     "the model in the controller": ("model_drives", "model_payload"),

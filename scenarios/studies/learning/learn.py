@@ -83,7 +83,7 @@ class Study:
     plant: Robot = field(init=False)
 
     def __post_init__(self) -> None:
-        scenario, setup = self.task.closed_loop(), self.task.setup
+        scenario, setup = self.task.without_push().closed_loop(), self.task.setup
         robot = setup.nominal_robot()
         arms = scenario.constant_arms(robot, setup)
         self.reference = scenario.of_motion().reference(robot, setup.sampling(scenario.needs))

@@ -163,7 +163,7 @@ class ScenarioExperiment:
         self.tool_error, self.loads, self.absent, self.not_judged = tool_error, loads, absent, ""
         if metrics is not None:
             self.metrics = metrics
-        task.closed_loop()
+        task.without_push().closed_loop()
         kinds = (Setup, type(task.scenario))
         self._items = {name: (kind, item) for kind in kinds for name, item in fields(kind).items()}
         self._robot, self._within_limits = Memoized[Robot](1), Memoized[bool](REFERENCES)

@@ -164,9 +164,9 @@ def test_limits_do_not_grow_with_the_fault():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scenarios.judging.bounds.step_limits", lambda *_: limits)
         kicked = kicked_runs(broken, setup.control_law(arm), reference, None)
-    assert np.ptp(kicked.q, axis=0).max() < 1e-9
+    assert np.ptp(kicked["q"], axis=0).max() < 1e-9
     # Every other run has the residual, which is the limit here, with the other sign.
-    jump = np.diff(kicked.qd[:, 69:71, 1], axis=1)[:, 0]
+    jump = np.diff(kicked["qd"][:, 69:71, 1], axis=1)[:, 0]
     np.testing.assert_allclose(jump[::2] - jump[1::2], 2 * limits.qd, rtol=0.02)
 
 

@@ -8,6 +8,7 @@ project run as machine code, see `twin.control.control_law`; other controllers, 
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.base.errors import ControllerError, DivergenceError, LimitError, LoopError, SingularityError
+from twin.data.logs.annotations import AppliedPushes
 from twin.data.logs.log import Log
 from twin.physics.control.control_law import NOT_A_TORQUE, WRONG_SHAPE, ControlLaw, sample
 from twin.physics.control.plant import MotorSide, Plant
@@ -42,6 +44,7 @@ from twin.physics.control.signals import (
     whole_steps,
     within_twice_the_speed_limits,
 )
+from twin.physics.dynamics.pushes import Pushes
 from twin.physics.robot.drives.motors import MotorLimits, Sensors
 from twin.physics.robot.units import joint_unit
 from twin.physics.trajectories.sampling import Reference, Samples, State, check_radians
@@ -62,6 +65,7 @@ def run_closed_loop(
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
     learn: bool = True,
+    pushes: Pushes | None = None,
 ) -> Log:
     """Run a controller along a reference, step by step, and return the log.
 
@@ -94,13 +98,15 @@ def run_closed_loop(
         at_sample: function called with the index of each sample after its state was read.
         learn: whether the controller's `learn(log)`, if it has one, is called after a whole run.  What it
             learns outlasts the reset, so the next run may differ.
+        pushes: pushes on the tool, in the time of the reference, as of `twin.dynamics.pushes_of`; the plant
+            needs a `step` with a wrench.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape or a type is
             wrong; a start is given for a part of a run; the plant, or a controller with a `reset` method, is
             used by another closed loop at this moment; the robot's drives are not ideal, but the plant has no
-            drives.
+            drives; there is a push, and the plant's step takes no wrench.
         ControllerError: the controller does not return n real numbers.
         RobotError: the sensors are encoders, and those of the robot are unknown.
         DivergenceError: the state diverged, a closed kinematic loop folded or opened, a constraint became
@@ -131,7 +137,7 @@ def run_closed_loop(
     check_radians(plant.robot, Samples(t, *arrays))
     steps_per_period = whole_steps(steps_per_period)
     check_period(t, plant.time_step, steps_per_period)
-    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors)
+    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors, pushes)
     last, next_report = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
     with _exclusive_use(plant, controller), np.errstate(over="ignore", invalid="ignore"):
         loop.begin(start, part)
@@ -162,6 +168,7 @@ class _Loop:
         reference: N checked samples.
         steps_per_period: number of plant steps in a control period.
         sensors: sensors between the motors and the controller, or `None`.
+        pushes: pushes on the tool, or `None`.
     """
 
     def __init__(
@@ -171,8 +178,12 @@ class _Loop:
         reference: Samples,
         steps_per_period: int,
         sensors: Sensors | RunningSensors | None,
+        pushes: Pushes | None,
     ) -> None:
         robot = plant.robot
+        if pushes is not None and "wrench" not in inspect.signature(plant.step).parameters:
+            raise ValueError(f"a push needs a plant whose step takes a wrench, got a {type(plant).__name__}")
+        self.pushes, self.wrench = pushes, np.zeros((len(reference.t), 6))
         N, n = reference.q.shape
         if isinstance(controller, ControlLaw) and controller.robot.n != n:
             raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
@@ -229,6 +240,8 @@ class _Loop:
             raise DivergenceError(f"{message} at t = {self.times[k]:.6g} s", self.log(k))
         if self.motor_side is not None:
             self.motor_side.measure(k)
+        if self.pushes is not None:
+            self.wrench[k] = self.pushes.wrench(self.plant.robot, self.times[k], self.state[0])
 
     def demand_torque(self, k: int, desired: Reference) -> None:
         """Call the controller for the torques of sample k, apply the motor limits, and record the sample.
@@ -269,7 +282,7 @@ class _Loop:
         plant, has_next = self.plant, k < len(self.loop_gap) - 1
         try:
             for step in range(self.steps_per_period):
-                plant.step(self.torque)
+                plant.step(self.torque, *self.push(k, step))
                 if self.motor_side is not None and step == 0:  # the log has the torque of the first step
                     self.motor_side.read_joint_torque()
                     self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
@@ -278,6 +291,15 @@ class _Loop:
         except (LimitError, LoopError, SingularityError) as error:
             message = f"{error}, in the step after t = {self.times[k]:.6g} s"
             raise DivergenceError(message, self.log(k + 1)) from error
+
+    def push(self, k: int, step: int) -> tuple[()] | tuple[np.ndarray, np.ndarray]:
+        """Return the wrench of the pushes at the state before a step of sample k, and its tool; or ()."""
+        if (pushes := self.pushes) is None:
+            return ()
+        F, plant = self.wrench[k], self.plant
+        if step > 0:
+            F = pushes.wrench(plant.robot, self.times[k] + step * plant.time_step, plant.state()[0])
+        return (F, pushes.T_flange_tool) if np.any(F) else ()
 
     def log(self, samples: int) -> Log:
         """Return the log of the first `samples` samples."""
@@ -299,6 +321,8 @@ class _Loop:
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
             loop_gap=self.loop_gap[part],
+            pushes=self.pushes and AppliedPushes(self.wrench[part], self.pushes.rows),
+            T_flange_tool=np.eye(4) if self.pushes is None else self.pushes.T_flange_tool,
             law_signals={name: rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
         )

@@ -39,6 +39,8 @@ class Motion(NamedTuple):
         tau_joint: (N, n) torques of the drives on the arm in the step after each sample, in [N m].
         time_step: time step of the engine, in [s].
         steps: number of steps per control period.
+        wrench: (N, 6) wrench at the tool in the step after each sample, base axes; `None` for none.
+        T_flange_tool: (4, 4) pose of the tool on the flange, for the wrench.
     """
 
     robot: Robot
@@ -47,6 +49,8 @@ class Motion(NamedTuple):
     tau_joint: Floats
     time_step: float
     steps: int
+    wrench: Floats | None = None
+    T_flange_tool: Floats | None = None
 
     @property
     def has_accelerations(self) -> bool:
@@ -59,18 +63,22 @@ class Motion(NamedTuple):
         The last sample, which has no step, repeats the one before.
         """
         if not self.has_accelerations:
-            return forward_dynamics(self.robot.arm, self.q, self.qd, self.tau_joint)
+            return forward_dynamics(
+                self.robot.arm, self.q, self.qd, self.tau_joint, self.wrench, self.T_flange_tool
+            )
         qdd = np.diff(self.qd, axis=0) / self.time_step
         return np.concatenate([qdd, qdd[-1:]])
 
     def wrenches(self, frame: Frame = "link") -> JointWrenches:
         """Return the wrenches in all joints, at the base and at pins at each sample."""
-        return joint_wrenches(self.robot, self.q, self.qd, self.accelerations(), frame=frame)
+        at_tool = self.wrench, self.T_flange_tool
+        return joint_wrenches(self.robot, self.q, self.qd, self.accelerations(), *at_tool, frame=frame)
 
 
 def _motion(log: Log) -> Motion:
     log.require_consistent()
-    return Motion(log.robot, log.q, log.qd, log.tau_joint, log.time_step, log.steps_per_period)
+    at_tool = (None, None) if log.pushes is None else (log.wrench, log.T_flange_tool)
+    return Motion(log.robot, log.q, log.qd, log.tau_joint, log.time_step, log.steps_per_period, *at_tool)
 
 
 def log_wrenches(log: Log, frame: Frame = "link") -> JointWrenches:

@@ -24,6 +24,8 @@ from .operational_space import MassWeighted as MassWeighted
 from .operational_space import OperationalSpace as OperationalSpace
 from .operational_space import mass_weighted as mass_weighted
 from .operational_space import task_matrix as task_matrix
+from .pushes import Pushes as Pushes
+from .pushes import pushes_of as pushes_of
 from .regressor import DynamicParameters as DynamicParameters
 from .regressor import dynamic_parameters as dynamic_parameters
 from .regressor import with_dynamic_parameters as with_dynamic_parameters

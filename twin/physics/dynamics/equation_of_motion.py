@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import real_array
 from twin.base.errors import RobotError
+from twin.physics.dynamics.pushes import Pushes
 from twin.physics.robot.drives.drive_step import (
     add_rotors_and_friction,
     drive_numbers,
@@ -379,6 +380,8 @@ def advance_period(
     time_step: float,
     steps: int,
     transmitted: np.ndarray | None = None,
+    pushes: Pushes | None = None,
+    t: np.ndarray | None = None,
 ) -> PlantState:
     """Advance N states by some steps of a `twin.AnalyticPlant`, and return the states after them.
 
@@ -390,6 +393,8 @@ def advance_period(
         steps: number of steps.
         transmitted: (N, n) torques of the drives on the arm in the step before, in [N m], for friction that
             grows with them; by default those of a plant that has just been reset.
+        pushes: pushes on the tool; `None` for none.
+        t: (N,) times of the states, in [s], for the pushes.
 
     Returns:
         State after the steps, with arrays (N, n).
@@ -403,11 +408,14 @@ def advance_period(
     else:
         numbers = drive_numbers(drives, robot.drive_mode, time_step)
     for step in range(steps if len(q) else 0):
+        F = T = None
+        if pushes is not None and t is not None:
+            F, T = pushes.wrench(robot, t + step * time_step, q), pushes.T_flange_tool
         if drives is None:
-            qd += time_step * forward_dynamics(robot, q, qd, tau)
+            qd += time_step * forward_dynamics(robot, q, qd, tau, F, T)
             q += time_step * qd
         else:
-            M, h = mass_matrix(robot.arm, q), inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n))
+            M, h = mass_matrix(robot.arm, q), inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), F, T)
             torque_now = h.copy() if torque_now is None else torque_now
             drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, torque_now)
             tau_joint = torque_now.copy() if step == 0 else tau_joint

@@ -21,10 +21,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.base.arrays import Floats
+from twin.base.arrays import Floats, real_array
 from twin.base.errors import UnknownNameError
 from twin.base.formatting import short_repr
-from twin.physics.kinematics.forward import link_poses
+from twin.physics.kinematics.forward import forward_kinematics, link_poses
 from twin.physics.multibody.axis_torques import Cylinder, torque_columns
 from twin.physics.robot.evaluation import evaluate, joint_vectors
 from twin.physics.robot.robot import Robot
@@ -68,8 +68,9 @@ class JointWrenches:
 
 
 def joint_wrenches(
-    robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, frame: Frame = "link"
-) -> JointWrenches:
+    robot: Robot, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, wrench: ArrayLike | None = None,
+    T_flange_tool: ArrayLike | None = None, *, frame: Frame = "link",
+) -> JointWrenches:  # fmt: skip
     """Return the forces and moments in all joints, at the base, and at the pins of closed loops.
 
     Args:
@@ -77,6 +78,8 @@ def joint_wrenches(
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
         qdd: (..., n) joint accelerations, in [rad/s^2].
+        wrench: (..., 6) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
         frame: axes of the joints' wrenches, `"link"` for those of each link, or `"base"`.
 
     Returns:
@@ -101,17 +104,29 @@ def joint_wrenches(
     shape = (robot.tree.n + 1, 6)
     rows = evaluate(robot.kernels.joint_wrenches_batch, (q, qd, qdd), inertial, shape)
     joints, base = rows[..., :-1, :], rows[..., -1, :] + _base_weight(robot)
+    if wrench is not None:
+        F, p_tool = real_array(wrench, "wrench"), forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
+        base = base - _wrench_about(F, p_tool)
     if robot.tree.torques:
         joints = joints + _beside_joints(robot, q, qd, qdd)
     pins: dict[str, Floats] = {}
-    if robot.loops or frame == "base":
+    if robot.loops or frame == "base" or wrench is not None:
         T = link_poses(robot, q)
         joints = _rotated(joints, T[..., :3, :3])
+        if wrench is not None:
+            for joint in robot.tree.carriers(robot.tree.flange_joint):
+                joints[..., joint, :] -= _wrench_about(F, p_tool - T[..., joint, :3, 3])
         if robot.loops:
             joints, pins = _with_pins(robot, joints, T)
         if frame == "link":
             joints = _rotated(joints, np.swapaxes(T[..., :3, :3], -1, -2))
     return JointWrenches(robot.tree.names, robot.tree.links, joints, base, MappingProxyType(pins))
+
+
+def _wrench_about(wrench: Floats, arm: Floats) -> Floats:
+    """Return a wrench (..., 6) at a point about another one, from which `arm` (..., 3) leads to it."""
+    f = wrench[..., :3]
+    return np.concatenate([f, wrench[..., 3:] + np.cross(arm, f)], axis=-1)
 
 
 def _beside_joints(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:

@@ -241,6 +241,9 @@ class Simulation(AbstractContextManager):
             if drives is not None:
                 pushed = None if push is None else self.jacobian(drives.state[0], push[1]).T @ push[0]
                 forces = drives.torques(forces, pushed)
+                if pushed is not None:
+                    # An external force would be rounded again, which a wrist of 1e-5 kg m^2 does not forgive.
+                    forces, push = [a + b for a, b in zip(forces, pushed.tolist(), strict=True)], None
             elif self.robot.tree.torques:
                 torques, still = self.robot.tree.torques, [0.0] * self.robot.n
                 q, qd = self.state().tolist()

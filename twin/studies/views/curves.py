@@ -15,6 +15,7 @@ from twin.base.formatting import figure, literal, shorten
 from twin.data.logs.columns import finite_part, first_non_finite, unit_of
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
 from twin.data.logs.loads import log_wrenches
+from twin.physics.dynamics.pushes import COMPONENTS
 from twin.studies.views.plots import COLOURS
 
 if TYPE_CHECKING:
@@ -271,6 +272,7 @@ TITLES = {
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
     "force": "Force at each joint, in the axes of the link that it moves; base and pins in base axes",
     "moment": "Moment at each joint, in the axes of the link that it moves; base in base axes",
+    "push": "Push: wrench on the tool, in base axes",
 }
 """Quantities that can be drawn, with the titles of their pictures."""
 SIGNALS = {
@@ -335,7 +337,7 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}
-    kinds = {"pose": [_pose], "error": [_joints] if joints else [_joints, _tool_error]}
+    kinds = {"pose": [_pose], "push": [_push], "error": [_joints] if joints else [_joints, _tool_error]}
     others = _signals if what not in TITLES else _wrenches if what in WRENCHES else _joints
     for kind in kinds.get(what, [others]):
         for name, log in logs.items():
@@ -352,8 +354,8 @@ def title_of(what: str) -> str:
 
 
 def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
-    if what == "pose":
-        raise ValueError("joints can be chosen for all quantities but the pose")
+    if what in ("pose", "push"):
+        raise ValueError(f"joints can be chosen for all quantities but the {what}")
     known = dict.fromkeys(
         name
         for log in logs.values()
@@ -410,6 +412,11 @@ def _wrenches(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]
     for owner, values in zip(_owners(log.robot), vectors, strict=False):
         for axis, component in zip("xyz", values.T, strict=True):
             yield f"{owner} {axis}", "N" if what == "force" else "N m", Curve(name, log.t, component)
+
+
+def _push(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
+    for (component, unit), values in zip(COMPONENTS.items(), log.wrench.T, strict=True):
+        yield component, unit, Curve(name, log.t, values)
 
 
 def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
