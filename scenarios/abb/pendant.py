@@ -1,7 +1,7 @@
 """Pendant of a virtual controller: what a page in a browser asks of it, and the process that shows the page.
 
-The page is drawn by a process of its own, so that pictures do not delay the cycles.  Everything that it reads
-and does is a request, which is answered between two turns of the programs.
+The page is drawn by a process of its own, so that pictures do not delay the cycles.  What it reads and does
+is a request, which is answered between two turns of the programs; joint angles are read at any time.
 """
 
 from __future__ import annotations
@@ -211,7 +211,8 @@ class Pendant:
         """Return what a page may ask by the names of the requests."""
         running, controller = self._running, self._controller
         return {
-            "look": self._look, "text": self._text, "start": running.start, "step": running.step,
+            "where": lambda: controller.arm.q, "look": self._look, "text": self._text,
+            "start": running.start, "step": running.step,
             "stop": lambda: controller.call(controller.stop), "motors": running.set_motors,
             "mode": running.set_mode, "set": running.signals.__setitem__, "answer": running.answer,
             "to_main": self._with_mastership("edit", running.to_main),

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 PICTURE = 0.05
 """Time between two pictures, in [s]."""
 
+LOOK = 4
+"""Pictures between two looks at the whole state."""
+
 TRAIL, TRAIL_PERIOD = 10.0, 0.1
 """Duration of the path behind the tool, and time between its points, in [s]."""
 
@@ -114,12 +117,17 @@ class Page:
         Raises:
             EOFError, OSError: the controller has ended.
         """
+        count = 0
         while True:
-            if (self._seen is None or self._server.get_clients()) and (seen := self._ask("look")):
-                if self._seen is None:
-                    self._seen = seen
-                    self._build(seen)
-                self._show(seen)
+            if self._seen is None or self._server.get_clients():
+                if count % LOOK == 0 and (seen := self._ask("look")):
+                    if self._seen is None:
+                        self._build(seen)
+                    self._show(seen)
+                if self._seen is not None:
+                    with self._server.atomic():
+                        self._scene.show(self._ask("where"), self._seen)
+                count += 1
             time.sleep(PICTURE)
 
     def _ask(self, name: str, *given: Any) -> Any:
@@ -237,8 +245,6 @@ class Page:
     def _show(self, seen: Seen) -> None:
         self._seen = seen
         motors, mode, executing, speed, rests = seen.state
-        with self._server.atomic():
-            self._scene.show(seen)
         words = [
             "motors on" if motors else "motors off", TITLES[mode], "runs" if executing else "stopped",
             "" if rests else "the arm moves",
@@ -328,12 +334,12 @@ class Scene:
         self._trail: deque[np.ndarray] = deque(maxlen=round(TRAIL / TRAIL_PERIOD))
         self._count = 0
 
-    def show(self, seen: Seen) -> None:
-        """Show a state."""
-        T = link_poses(self._robot, seen.q)
+    def show(self, q: np.ndarray, seen: Seen) -> None:
+        """Show joint angles (n,), in [rad], and the nearest pair of a state."""
+        T = link_poses(self._robot, q)
         place(self._links, T, self._before)
         self._before, self.T_flange_tool = T, seen.T_flange_tool
-        T_tool = forward_kinematics(self._robot, seen.q, seen.T_flange_tool)
+        T_tool = forward_kinematics(self._robot, q, seen.T_flange_tool)
         self._tool.position, self._tool.wxyz = T_tool[:3, 3], quaternion_from_matrix(T_tool[:3, :3])
         if self._count % round(TRAIL_PERIOD / PICTURE) == 0:
             self._trail.append(T_tool[:3, 3])
