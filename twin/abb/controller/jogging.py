@@ -37,14 +37,9 @@ class Jog:
     """
 
     def __init__(self, robot: Robot, q: Floats, period: float, report: Callable[[str], object]) -> None:
-        self._robot, self._report, self._joints, self.q = (
-            robot,
-            report,
-            Follower.of(robot, q, period),
-            q.copy(),
-        )
+        self._robot, self._report, self._joints = robot, report, Follower.of(robot, q, period)
         self._axes: ToolJog | None = None
-        self._qd = np.zeros_like(q)
+        self.q, self._qd = q.copy(), np.zeros_like(q)
         self._offsets = Follower(np.zeros(6), TOOL_LIMITS, TOOL_LIMITS / TIME_TO_SPEED, period)
 
     @property
@@ -53,7 +48,7 @@ class Jog:
         return self._joints.at_rest if self._axes is None else self._offsets.at_rest
 
     def move_joints(self, increments: Floats) -> None:
-        """Move joints by increments (n,), in [rad], within their ranges; a tool that moves stops."""
+        """Move joints by increments (n,), in [rad], within their ranges; a moving tool leaves its line."""
         self._leave_line()
         target = self._joints.target + increments
         self._joints.target = np.clip(target, self._robot.q_min, self._robot.q_max)
@@ -81,14 +76,13 @@ class Jog:
         """Stop as fast as the limits allow; a tool stops on its line."""
         (self._joints if self._axes is None else self._offsets).stop()
 
-    def _leave_line(self, qd: Floats | None = None) -> None:
-        """Let the joints brake from q and qd (n,), where a tool was moved."""
+    def _leave_line(self) -> None:
+        """Let the joints brake from their present speeds, where a tool was moved."""
         if self._axes is not None:
             self._axes = None
             self._joints.restart(self.q)
-            if qd is not None:
-                self._joints.qd = qd
-                self._joints.stop()
+            self._joints.qd = self._qd
+            self._joints.stop()
 
     def positions(self, count: int) -> Floats:
         """Return the references (count, n) of the next samples, in [rad]."""
@@ -108,7 +102,7 @@ class Jog:
         q = nearest(self._robot, axes.pose(self._offsets.q), axes.T_flange_tool, before)
         if q is None or np.any(np.abs(q - before) > self._robot.qd_max * joints.period):
             self._report("the tool cannot go there: out of reach, a joint limit, or a singularity")
-            self._leave_line(self._qd)
+            self._leave_line()
             self._advance()
             return
         self.q, self._qd = q, (q - before) / joints.period

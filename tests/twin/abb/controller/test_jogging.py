@@ -68,6 +68,15 @@ def test_a_tool_moves_along_and_about_axes(manual, in_tool_axes):
     np.testing.assert_allclose(np.trace(R), 1 + 2 * np.cos(0.2), atol=1e-9)
 
 
+def test_joints_take_over_from_a_tool_that_moves_without_a_jerk(manual):
+    controller = manual.controller
+    controller.jog().move_tool(np.eye(4), np.array([0, 0, -0.2, 0, 0, 0]), in_tool_axes=False)
+    manual.run(0.5)
+    controller.jog().move_joints(np.radians([0.0, 0, 0, 0, 0, 10.0]))
+    _, log = rest(manual)
+    assert np.abs(np.diff(log.qd_ref, axis=0)).max() < 1.5e-3 * (controller.robot.qd_max / 4 / 0.3).max()
+
+
 def test_a_tool_that_is_out_of_reach_stops_with_a_sentence(manual):
     manual.controller.jog().move_tool(np.eye(4), np.array([3.0, 0, 0, 0, 0, 0]), in_tool_axes=False)
     rest(manual)
