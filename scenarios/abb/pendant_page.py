@@ -20,7 +20,7 @@ import numpy as np
 
 from scenarios.abb.pendant import Seen, Shown
 from twin.abb.controller.execution import MODES, Question
-from twin.base.errors import TwinError
+from twin.base.errors import TwinError, WrongUse
 from twin.physics.kinematics.forward import forward_kinematics, link_poses
 from twin.physics.rotations.rotations import quaternion_from_matrix
 from twin.physics.trajectories.jogging import AXES
@@ -75,7 +75,7 @@ def main(port: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     try:
         page = Page(answers, requests, port)
-    except (TwinError, OSError) as error:
+    except (TwinError, WrongUse, OSError) as error:
         send(requests, ("", getattr(error, "strerror", None) or str(error)))
         return
     send(requests, (page.url, ""))
@@ -119,6 +119,7 @@ class Page:
         """
         count = 0
         while True:
+            q = self._ask("where")  # also while nobody looks: it ends with the controller
             if self._seen is None or self._server.get_clients():
                 if count % LOOK == 0 and (seen := self._ask("look")):
                     if self._seen is None:
@@ -126,7 +127,7 @@ class Page:
                     self._show(seen)
                 if self._seen is not None:
                     with self._server.atomic():
-                        self._scene.show(self._ask("where"), self._seen)
+                        self._scene.show(q, self._seen)
                 count += 1
             time.sleep(PICTURE)
 

@@ -25,6 +25,7 @@ from tests.support.command_lines import wait
 from tests.support.example_logs import irb140_log
 from tests.support.forks import Fork
 from tests.support.window_process import PREAMBLE
+from twin.base.errors import WrongUse
 from twin.studies.views.browser import View
 
 
@@ -67,6 +68,12 @@ def test_server_listens_on_the_loopback_only_and_a_tunnel_is_told_over_ssh(view,
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
     announce_page("http://127.0.0.1:8123/")
     assert "ssh -L 8123:127.0.0.1:8123 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_does_not_exist_is_refused(port):
+    with pytest.raises(WrongUse, match="expected one from 0, a free one, to 65535"):
+        twin.view(twin.load("irb140"), port=port)
 
 
 def test_view_shows_positions_and_has_the_ranges_of_the_joints(view):

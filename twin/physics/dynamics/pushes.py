@@ -97,6 +97,11 @@ def pushes_of(text: str, T_flange_tool: ArrayLike | None = None) -> Pushes:
 
     Raises:
         ValueError: the text is invalid, or a file cannot be read or is invalid.
+
+    Example:
+        >>> import twin
+        >>> twin.dynamics.pushes_of("1.0:2.0 20,10,-30").rows.tolist()
+        [[0.0, 0.0, 1.0, 20.0, 10.0, -30.0, 0.0, 0.0, 0.0], [0.0, 0.0, 2.0, 20.0, 10.0, -30.0, 0.0, 0.0, 0.0]]
     """
     rows = []
     for number, part in enumerate(text.split(";")):

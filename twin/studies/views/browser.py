@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.base.arrays import float_array
-from twin.base.errors import TwinError
+from twin.base.errors import TwinError, WrongUse
 from twin.base.notebook import FRAME, Page
 from twin.data.logs.figures import tool_distance
 from twin.data.logs.log import Log
@@ -202,7 +202,12 @@ def local_server(port: int = 0) -> ViserServer:
 
     Args:
         port: port of the server; 0 for a free one.
+
+    Raises:
+        WrongUse: there is no such port.
     """
+    if not 0 <= port <= 65535:
+        raise WrongUse(f"port {port}: expected one from 0, a free one, to 65535")
     import viser
     from viser import _messages
     from websockets.asyncio import server as sockets
