@@ -131,6 +131,8 @@ class RunningController:
         controller, joints = self.controller, self.controller.robot.joint_names
         if axis not in (*joints, *AXES):
             raise RapidError(f"there is no axis {axis}: known are {', '.join((*joints, *AXES))}", "name")
+        if not np.isfinite(increment):
+            raise RapidError(f"an increment of {increment:g}, expected a finite number of deg or mm", "value")
 
         def act() -> None:
             if axis in joints:
