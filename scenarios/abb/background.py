@@ -142,8 +142,7 @@ class RunningController:
             scale = 1e-3 if len(axis) == 1 else np.pi / 180.0
             moved = increment * scale * np.array([one == axis for one in AXES])
             frame = tool_frame(self._record(tool, "tooldata"))
-            if not controller.jog().move_tool(frame, moved, in_tool_axes=in_tool_axes):
-                raise RapidError("the arm moves: wait until it rests, or stop it", "refusal")
+            controller.jog().move_tool(frame, moved, in_tool_axes=in_tool_axes)
 
         controller.call(act)
 

@@ -71,7 +71,7 @@ class Seen(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a page shows of a controller, and does not change.
+    """Constant part of what a page shows.
 
     Attributes:
         robot: the arm.

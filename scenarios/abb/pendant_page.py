@@ -24,17 +24,7 @@ from twin.base.errors import TwinError, WrongUse
 from twin.physics.kinematics.forward import forward_kinematics, link_poses
 from twin.physics.rotations.rotations import quaternion_from_matrix
 from twin.physics.trajectories.jogging import AXES
-from twin.studies.views.browser import (
-    COLOURS,
-    FIXTURE,
-    Arm,
-    add_arm,
-    arm_meshes,
-    local_server,
-    place,
-    reached,
-    surroundings,
-)
+from twin.studies.views import browser
 
 if TYPE_CHECKING:
     from viser import GuiEvent
@@ -104,7 +94,7 @@ class Page:
     def __init__(self, answers: BinaryIO, requests: BinaryIO, port: int) -> None:
         self._answers, self._requests, self._lock = answers, requests, Lock()
         self._shown: Shown = pickle.load(answers)
-        self._server = local_server(port)
+        self._server = browser.local_server(port)
         self.url = f"http://127.0.0.1:{self._server.get_port()}/"
         self._scene = Scene(self._server, self._shown)
         self._text: tuple[str, int, list[str]] = ("", 0, [])
@@ -317,10 +307,12 @@ class Scene:
     def __init__(self, server: Any, shown: Shown) -> None:
         robot, q, bodies = shown.robot, shown.q, shown.bodies
         self._server, self._robot, self.T_flange_tool = server, robot, np.eye(4)
-        meshes, poses = arm_meshes(robot), np.array([q, *robot.poses.values()])
+        meshes, poses = browser.arm_meshes(robot), np.array([q, *robot.poses.values()])
         around = [vertices for vertices, _, _ in bodies]
-        surroundings(server, robot, np.concatenate([reached(meshes, link_poses(robot, poses)), *around]))
-        self._links = add_arm(server, robot, meshes, Arm(robot.name, q[None], None), 1)
+        browser.surroundings(
+            server, robot, np.concatenate([browser.reached(meshes, link_poses(robot, poses)), *around])
+        )
+        self._links = browser.add_arm(server, robot, meshes, browser.Arm(robot.name, q[None], None), 1)
         self._before: np.ndarray | None = None
         T_flange = link_poses(robot, q)[-1]
         for k, (vertices, faces, name) in enumerate(bodies):
@@ -329,7 +321,8 @@ class Scene:
                 vertices = (vertices - T_flange[:3, 3]) @ T_flange[:3, :3]
             server.scene.add_mesh_simple(
                 f"{self._links[-1].name}/tool {k}" if is_tool else f"/cell/{k}", vertices, faces,
-                color=FIXTURE, flat_shading=True, opacity=0.8, cast_shadow=False, receive_shadow=False,
+                color=browser.FIXTURE, flat_shading=True, opacity=0.8, cast_shadow=False,
+                receive_shadow=False,
             )  # fmt: skip
         self._tool = server.scene.add_frame("/tool", axes_length=0.08, axes_radius=0.003)
         self._trail: deque[np.ndarray] = deque(maxlen=round(TRAIL / TRAIL_PERIOD))
@@ -338,13 +331,13 @@ class Scene:
     def show(self, q: np.ndarray, seen: Seen) -> None:
         """Show joint angles (n,), in [rad], and the nearest pair of a state."""
         T = link_poses(self._robot, q)
-        place(self._links, T, self._before)
+        browser.place(self._links, T, self._before)
         self._before, self.T_flange_tool = T, seen.T_flange_tool
         T_tool = forward_kinematics(self._robot, q, seen.T_flange_tool)
         self._tool.position, self._tool.wxyz = T_tool[:3, 3], quaternion_from_matrix(T_tool[:3, :3])
         if self._count % round(TRAIL_PERIOD / PICTURE) == 0:
             self._trail.append(T_tool[:3, 3])
-            self._lines("/path of the tool", self._segments(), COLOURS[0])
+            self._lines("/path of the tool", self._segments(), browser.COLOURS[0])
             near = seen.nearest
             self._lines(
                 "/nearest points", np.empty((0, 2, 3)) if near is None else near.points[None], "#ff0000"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from twin.base.arrays import Floats
+from twin.base.errors import RapidError
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.jogging import (
     TIME_TO_SPEED,
@@ -53,8 +54,8 @@ class Jog:
         target = self._joints.target + increments
         self._joints.target = np.clip(target, self._robot.q_min, self._robot.q_max)
 
-    def move_tool(self, T_flange_tool: Floats, increments: Floats, *, in_tool_axes: bool) -> bool:
-        """Move a tool along or about an axis of the base, or of itself; return False if the arm moves.
+    def move_tool(self, T_flange_tool: Floats, increments: Floats, *, in_tool_axes: bool) -> None:
+        """Move a tool along or about an axis of the base, or of itself.
 
         Increments for a tool that moves along the same axes are added.
 
@@ -62,15 +63,17 @@ class Jog:
             T_flange_tool: (4, 4) pose of the tool on the flange.
             increments: (6,) displacement x, y, z in [m], and rotations about x, y, z in [rad].
             in_tool_axes: whether the axes are those of the tool where it is now.
+
+        Raises:
+            RapidError: the arm moves otherwise.
         """
         axes = self._axes
         if self.at_rest:
             axes = self._axes = ToolJog.begin(self._robot, self.q, T_flange_tool, in_tool_axes)
             self._offsets.restart(np.zeros(6))
         elif axes is None or axes.in_tool_axes != in_tool_axes:
-            return False
+            raise RapidError("the arm moves: wait until it rests, or stop it", "refusal")
         self._offsets.target = self._offsets.target + increments
-        return True
 
     def stop(self) -> None:
         """Stop as fast as the limits allow; a tool stops on its line."""

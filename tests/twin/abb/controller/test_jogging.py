@@ -170,3 +170,10 @@ def test_a_step_ends_where_its_move_ends(manual):
     np.testing.assert_allclose(reached[2], a, atol=0.01)
     np.testing.assert_allclose(reached[3], b, atol=0.01)
     assert controller.faults == []
+
+
+def test_a_tool_waits_while_joints_move(manual):
+    manual.controller.jog().move_joints(np.radians([20.0, 0, 0, 0, 0, 0]))
+    manual.run(0.1)
+    with pytest.raises(RapidError, match="the arm moves: wait until it rests"):
+        manual.controller.jog().move_tool(np.eye(4), np.array([0, 0, -0.1, 0, 0, 0]), in_tool_axes=False)
