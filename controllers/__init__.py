@@ -170,8 +170,9 @@ def _found(name: str) -> Any:
 
 
 def make(
-    name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3, **settings: Any
-) -> Controller:
+    name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
+    T_flange_tool: ArrayLike | None = None, surface: ArrayLike | None = None, **settings: Any,
+) -> Controller:  # fmt: skip
     """Make a controller for a robot.
 
     Args:
@@ -179,6 +180,8 @@ def make(
         robot: the controller's model of the robot, drives included; the plant may differ from it.
         bandwidth: omega of the closed loop's poles, scalar or (n,), in [rad/s].
         period: time between two calls, in [s], for controllers that integrate or predict friction.
+        T_flange_tool: (4, 4) pose of the tool on the flange, for controllers of its motion and force.
+        surface: (21,) surface, a row of `twin.dynamics.Environment`, for controllers that know it.
         settings: settings of the controller, as Kp of `pd`, see `settings`.
 
     Raises:
@@ -192,6 +195,7 @@ def make(
         >>> pd.gains.Kp.shape, round(float(pd.gains.Kd[0] / pd.gains.Kp[0]), 6)  # 2 / bandwidth, in [s]
         ((6,), 0.2)
     """
-    return plugin_controllers.make(
-        _found(name), name, robot, {"bandwidth": bandwidth, "period": period}, settings
-    )
+    usual = {"bandwidth": bandwidth, "period": period}
+    usual |= {} if T_flange_tool is None else {"T_flange_tool": T_flange_tool}
+    usual |= {} if surface is None else {"surface": surface}
+    return plugin_controllers.make(_found(name), name, robot, usual, settings)

@@ -127,7 +127,7 @@ def make(
         thing: the class, factory or function.
         name: name of the controller.
         robot: the controller's model of the robot.
-        usual: `bandwidth` in [rad/s] and `period` in [s], for controllers with these keywords.
+        usual: `bandwidth`, `period`, `T_flange_tool`, `surface`, for controllers with these keywords.
         chosen: settings that the user chose.
 
     Raises:

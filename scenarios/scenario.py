@@ -185,6 +185,10 @@ class TrackingScenario(Scenario):
             )
         return self.arms(robot, setup.plant_payload)
 
+    def adapted(self, setup: Setup, robot: Robot) -> Setup:
+        """Return the setup with what the task adds: surfaces, and settings of the controller."""
+        return setup
+
     def of_motion(self) -> TrackingScenario:
         """Return the scenario with default values of all options that its motion does not depend on.
 
@@ -208,7 +212,7 @@ class TrackingScenario(Scenario):
 
         setup = self.checked(setup)
         reference, arms, loads = self.loop(setup)
-        return follow(setup, reference, arms, loads=loads)
+        return follow(self.adapted(setup, setup.nominal_robot()), reference, arms, loads=loads)
 
 
 def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:

@@ -20,7 +20,7 @@ from twin.physics.robot.drives.drives import MODES, known_mode
 from twin.physics.robot.robot import Payload, Robot, mounting_gravity
 
 if TYPE_CHECKING:
-    from twin.physics.dynamics.pushes import Pushes
+    from twin.physics.dynamics.environment import Environment
     from twin.physics.robot.drives.motors import Sensors
     from twin.physics.trajectories.joint_trajectories import Trajectory
     from twin.physics.trajectories.sampling import Samples
@@ -203,6 +203,16 @@ class Setup:
         "pushes on the tool, as '1.0:2.0 20,10,-30; 2.5:3 0,0,9 tool': start:end in s, Fx,Fy,Fz in N, also "
         "Mx,My,Mz in N m, in base axes or in those of the tool; or a file .csv: t,fx,fy,fz (default none)",
     )
+    surface: str | None = option(
+        None,
+        "surfaces that the tool touches, as 'plane=0,0,1 at=0.5,0,0.3 stiffness=2e4 damping=100 "
+        "friction=0.3'; also box=, sphere=, cylinder=; several separated by ';' (default none)",
+    )
+    force_sensor: str | None = option(
+        None,
+        "force sensor for the controller, as 'noise=0.5 offset=1,0,-2,0,0,0 load=0.4,0,0,0.05': N and N m in "
+        "axes of the tool; mass and centre of what is behind it (default exact forces)",
+    )
     drives: str = option(
         "ideal",
         "drive model: torque limits (ideal), plus rotors and friction (rigid), plus springs (elastic)",
@@ -260,7 +270,7 @@ class Setup:
             self.plant_payload,
             self.controller_payload,
             self.learned_input,
-            self.pushes,
+            self.environment,
             locked_joints(self.lock),
         )
 
@@ -273,11 +283,19 @@ class Setup:
     def sensors(self) -> Sensors | None:
         """Sensors of the controller; `None` if it measures exactly and without delay."""
         settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
-        if settings == (False, 0.0, 0.0, 0):
+        if settings == (False, 0.0, 0.0, 0) and self.force_sensor is None:
             return None
-        from twin.physics.robot.drives.motors import Sensors  # imported here because it compiles kernels
+        from twin.physics.dynamics.environment import numbers_by_key
+        from twin.physics.robot.drives.motors import (  # imported here because it compiles kernels
+            ForceSensor,
+            Sensors,
+        )
 
-        return Sensors(*settings, seed=self.seed)
+        force = None
+        if self.force_sensor is not None:
+            found = numbers_by_key(self.force_sensor, ("noise", "offset", "load"), "the force sensor")
+            force = ForceSensor(*found.pop("noise", [0.0]), **{key: tuple(row) for key, row in found.items()})
+        return Sensors(*settings, seed=self.seed, force=force)
 
     @property
     def T_flange_tool(self) -> NDArray:
@@ -295,13 +313,15 @@ class Setup:
         return payload_of(self.model_payload)
 
     @property
-    def pushes(self) -> Pushes | None:
-        """Pushes on the tool; `None` unless `push` is set."""
-        if self.push is None:
+    def environment(self) -> Environment | None:
+        """Pushes and surfaces; `None` unless `push` or `surface` is set."""
+        if self.push is None and self.surface is None:
             return None
-        from twin.physics.dynamics.pushes import pushes_of
+        from twin.physics.dynamics.environment import Environment, pushes, surface
 
-        return pushes_of(self.push, self.T_flange_tool)
+        rows = () if self.push is None else pushes(self.push)
+        texts = () if self.surface is None else self.surface.split(";")
+        return Environment(rows, [surface(text) for text in texts], self.T_flange_tool)
 
     @property
     def learned_input(self) -> LearnedInput | None:
@@ -357,7 +377,10 @@ class Setup:
             PluginError: the controller is a plugin that cannot be loaded or constructed.
             ValueError: the controller rejects one of its settings.
         """
-        defaults = {"bandwidth": self.bandwidth, "period": self.period}
+        defaults: dict[str, Any] = {"bandwidth": self.bandwidth, "period": self.period}
+        defaults |= {} if self.tool is None else {"T_flange_tool": self.T_flange_tool}
+        if self.environment is not None and len(self.environment.surfaces):
+            defaults["surface"] = self.environment.surfaces[0]
         with np.errstate(over="ignore"):  # the run reports gains that overflow
             law = controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
         if self.learned_input is None:

@@ -73,7 +73,7 @@ class Playback:
         """Torque (n,) on the arm, in [N m]."""
         return self._log.tau_joint[max(self._step - 1, 0) // self._steps]
 
-    def step(self, tau: NDArray) -> None:
+    def step(self, tau: NDArray, *wrench: NDArray) -> None:
         """Advance by one engine step."""
         self._step += 1
 
@@ -92,8 +92,9 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
     from twin.data.logs.closed_loop import run_closed_loop
 
     again = run_closed_loop(
-        Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False
-    )
+        Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False,
+        environment=log.environment,
+    )  # fmt: skip
     names = ("q_seen", "qd_seen", "tau_demand", "tau")
     return np.any([np.any(getattr(again, name) != getattr(log, name), axis=1) for name in names], axis=0)
 

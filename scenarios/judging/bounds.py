@@ -73,7 +73,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +82,6 @@ from numpy.typing import NDArray
 import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
-from twin.base.errors import DivergenceError
 from twin.physics.multibody.recursions import mass_matrix, placements
 
 if TYPE_CHECKING:
@@ -128,7 +126,9 @@ def is_exact(run: TrackingRun) -> bool:
     log, loop = run.log, run.loop
     if loop is None:
         return False
-    undisturbed = log.steps_per_period == 1 and loop.consistent and not loop.sensors and log.pushes is None
+    undisturbed = (
+        log.steps_per_period == 1 and loop.consistent and not loop.sensors and log.surroundings is None
+    )
     any_gains = log.controller in RECURSIVE or loop.derived_gains
     exact = makes_exact(log.controller, log.drives, log.model_drives)
     return exact and loop.known_law and undisturbed and any_gains
@@ -145,13 +145,13 @@ def has_bound(run: TrackingRun) -> bool:
     if loop is None:
         return False
     bounded = log.drives == log.model_drives and log.controller in BOUNDED[log.drives]
-    bounded = bounded and log.payloads is None and log.pushes is None  # they hold for one payload, free
+    bounded = bounded and log.payloads is None and log.surroundings is None  # they hold for one payload, free
     return bounded and loop.known_law and loop.derived_gains and not loop.sensors and not is_exact(run)
 
 
 def is_plain(run: TrackingRun) -> bool:
     """Return whether drives are ideal, no push acts, and the controller is known, with derived gains."""
-    ideal = run.log.drives == run.log.model_drives == "ideal" and run.log.pushes is None
+    ideal = run.log.drives == run.log.model_drives == "ideal" and run.log.surroundings is None
     return run.loop is not None and ideal and run.loop.known_law and run.loop.derived_gains
 
 
@@ -372,8 +372,6 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
     kicks[:, :, 1] += half_ulps
     kicks[:, :, 3] += half_ulps  # equal to the joints' kicks, because rigid drives couple motors and joints
     robots = [with_friction_scaled(log.robot, ulps) for ulps in np.resize([1, -1, 2, -2], RUNS)]
-    if log.pushes is not None:
-        return _kicked_under_pushes(log, robots, law, reference, sensors, kicks)
     rollouts = run_rollouts(
         robots,
         law,
@@ -384,32 +382,10 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
         keep_failures=True,
         noise_seeds=None if sensors is None else [sensors.seed] * RUNS,
         kicks=kicks,
+        environment=log.environment,
         warn=False,
     )
     return {name: getattr(rollouts, name) for name in SIGNALS}
-
-
-def _kicked_under_pushes(
-    log: Log, robots: Sequence[Robot], law: ControlLaw, reference: Samples, sensors: Sensors | None,
-    kicks: NDArray,
-) -> dict[str, NDArray]:  # fmt: skip
-    """Return `kicked_runs` from closed loops, because rollouts know no push; NaN for one that diverged."""
-    from twin.data.logs.closed_loop import run_closed_loop
-    from twin.physics.control.plant import AnalyticPlant
-    from twin.physics.dynamics.pushes import Pushes
-
-    pushes = log.pushes and Pushes(log.pushes.push_rows, log.T_flange_tool)
-    found = {name: np.full((RUNS, *log.q.shape), np.nan) for name in SIGNALS}
-    for run, (robot, kick) in enumerate(zip(robots, kicks, strict=True)):
-        plant = AnalyticPlant(robot, log.time_step)
-        with suppress(DivergenceError):
-            again = run_closed_loop(
-                plant, law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False,
-                at_sample=lambda k, plant=plant, kick=kick: plant.kick(kick[k]), pushes=pushes,
-            )  # fmt: skip
-            for name in SIGNALS:
-                found[name][run] = getattr(again, name)
-    return found
 
 
 def with_friction_scaled(robot: Robot, ulps: float) -> Robot:

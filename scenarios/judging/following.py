@@ -275,6 +275,10 @@ class _Driven:
             self.plant = self.plant.with_payload(loads[0].payload)
             loaded = [arms.nominal.with_payload(one.model_payload) for one in loads]
             self._models = [setup.model_of(arms._replace(model=model)) for model in loaded]
+        if (outside := setup.environment) is not None:
+            from twin.physics.dynamics.operational_space import check_contact
+
+            check_contact(self.plant, outside, reference.q, setup.time_step)
         self._payloads = {one.sample: one.payload for one in loads if one.sample > 0}
         self._law = self.controller(setup)
         exact = arms.model is None and all(one.payload is one.model_payload for one in loads)
@@ -342,7 +346,7 @@ class _Driven:
         plant = AnalyticPlant(self.plant, setup.time_step)
         predicted = run_closed_loop(
             plant, law, reference, steps_per_period=setup.steps_per_period, sensors=sensors,
-            at_sample=partial(self.change_load, plant), learn=False, pushes=setup.pushes,
+            at_sample=partial(self.change_load, plant), learn=False, environment=setup.environment,
         )  # fmt: skip
         found = Prediction(
             q=predicted.q,
@@ -395,7 +399,7 @@ def shown(
     def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
         return run_closed_loop(
             simulation, law, reference, steps_per_period=setup.steps_per_period, sensors=setup.sensors,
-            progress=setup.progress, at_sample=at_sample, learn=False, pushes=setup.pushes,
+            progress=setup.progress, at_sample=at_sample, learn=False, environment=setup.environment,
         )  # fmt: skip
 
     if not setup.gui:

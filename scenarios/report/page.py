@@ -48,7 +48,7 @@ from twin.data.logs.figures import (
     tool_turn,
 )
 from twin.data.logs.loads import cubic_mean, load_curves, load_names
-from twin.physics.dynamics.pushes import COMPONENTS
+from twin.physics.dynamics.environment import COMPONENTS
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import caption_unit, joint_unit
 from twin.studies.views import browser
@@ -394,7 +394,7 @@ def curve_count(shown: Sequence[Logged]) -> int:
         (3 + len(one.log.law_signals)) * one.log.robot.n
         + 2
         + len(load_names(one.log.robot))
-        + 6 * (one.log.pushes is not None)
+        + 6 * (one.log.surroundings is not None)
         for one in shown
     )
 
@@ -424,7 +424,7 @@ def curve_figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, A
         titles = [(name.replace("_", " "), LOADS[name]) for name in names]
         series = [np.column_stack([of_log[name] for name in names]) for of_log in loads]
         quantities[LOAD] = _panels(shown, titles, series)
-    if pushed := [one for one in shown if one.log.pushes is not None]:
+    if pushed := [one for one in shown if one.log.surroundings is not None]:
         wrenches = [one.log.wrench for one in pushed]
         quantities[title_of("push")] = _panels(pushed, list(COMPONENTS.items()), wrenches)
     for signal in dict.fromkeys(name for one in shown for name in one.log.law_signals):

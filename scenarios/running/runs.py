@@ -197,9 +197,10 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
             task.closed_loop()
         scenario.checked(setup)
         run = _valid_run(scenario.run(dataclasses.replace(setup, progress=progress)), entry.file)
-        if setup.push is not None and not run.log.wrench.any():
-            end = f"no push acts in scenario {entry.name}, which ends at {run.log.t[-1]:g} s"
-            raise ValueError(f"{end}: expected an earlier one, or no --push")
+        outside = setup.environment is not None or run.log.surroundings is not None
+        if outside and not run.log.wrench.any():
+            end = f"nothing acts on the tool in scenario {entry.name}, which ends at {run.log.t[-1]:g} s"
+            raise ValueError(f"{end}: expected an earlier --push, or a --surface that the tool touches")
         log = run.log
         metrics = with_spans(judged(task, run), run, partial(judged, task))
         tracking = tracking_verdict(setup, run, metrics)
@@ -421,8 +422,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
             "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "
             "ranges or speed limits" + _check_model(robot, "shows the limits")
         )
-    if run.setup.push is not None:
-        return "not determined: a push acts on the tool, and the controller does not know it"
+    if run.log is not None and run.log.surroundings is not None:
+        return "not determined: a wrench acts on the tool, and the controller does not know it"
     if has_imperfect_knowledge(run.setup):
         return (
             f"not determined: the model of {controller} differs from the plant, or {controller} measures "

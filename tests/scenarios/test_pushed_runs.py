@@ -87,7 +87,7 @@ def test_limits_judge_a_pushed_run():
     failed = run_one(task().with_setup(limits=limits))
     assert failed.outcome == "fails"
     assert diagnose(failed) == (
-        "not determined: a push acts on the tool, and the controller does not know it"
+        "not determined: a wrench acts on the tool, and the controller does not know it"
     )
 
 
@@ -106,9 +106,9 @@ def test_log_is_stored_with_its_wrench(pushed, tmp_path):
     np.testing.assert_array_equal(named["tool_mx_Nm"], log.wrench[:, 3])
     assert not [name for name in named if name.startswith("own_")]
     assert torque_residual(log) < 1e-9
-    broken = dataclasses.replace(log.pushes, wrench=log.wrench[1:])
+    broken = dataclasses.replace(log.surroundings, wrench=log.wrench[1:])
     with pytest.raises(TwinError, match=r"expected wrench to be of shape"):
-        dataclasses.replace(log, pushes=broken).require_consistent()
+        dataclasses.replace(log, surroundings=broken).require_consistent()
 
 
 def test_log_without_a_push_has_no_array_of_one(tmp_path):
@@ -116,7 +116,7 @@ def test_log_without_a_push_has_no_array_of_one(tmp_path):
     log.save(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz") as stored:
         assert not [name for name in stored.files if "wrench" in name or "push" in name]
-    assert log.pushes is None
+    assert log.surroundings is None
     np.testing.assert_array_equal(log.wrench, np.zeros((101, 6)))
 
 
@@ -142,11 +142,12 @@ def test_push_after_the_end_or_without_effect_is_refused():
     late = run_one(task("5:6 1,0,0"))
     assert late.refused
     assert late.error == (
-        "no push acts in scenario joint_tracking, which ends at 0.3 s: expected an earlier one, or no --push"
+        "nothing acts on the tool in scenario joint_tracking, which ends at 0.3 s: expected an earlier "
+        "--push, or a --surface that the tool touches"
     )
     circle = run_one(task("0:1 1,0,0", "constrained_circle", drives="ideal", duration=2.0))
     assert circle.refused, circle.error
-    assert circle.error.startswith("no push acts in scenario constrained_circle")
+    assert circle.error.startswith("nothing acts on the tool in scenario constrained_circle")
 
 
 def test_studies_refuse_a_push():

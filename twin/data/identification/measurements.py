@@ -334,7 +334,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         raise IdentificationError(
             f"{name}: the payload changes during the run; identify a part of it (twin.logs.parts)"
         )
-    if log.pushes is not None:
+    if log.surroundings is not None:
         raise IdentificationError(f"{name}: a push acted on the tool; identify a run without --push")
     seen = log.q_seen is not log.q_motor
     elastic = log.drives == "elastic"

@@ -1,4 +1,4 @@
-"""Annotations of a log's samples: payloads that change, pushes, and lines of a program.
+"""Annotations of a log's samples: payloads that change, wrenches on the tool, and lines of a program.
 
 A log has one robot.  If the payload changes during a run, `Log.payloads` states it.  Equations of motion
 apply to the parts of the log, see `twin.logs.parts`.
@@ -16,7 +16,7 @@ import numpy as np
 
 from twin.base.arrays import Floats
 from twin.base.errors import RapidError, TwinError
-from twin.physics.dynamics.pushes import Pushes
+from twin.physics.dynamics.environment import Environment
 from twin.physics.robot.robot import Payload
 
 if TYPE_CHECKING:
@@ -81,23 +81,24 @@ def payload_of_row(row: Floats) -> Payload | None:
 
 
 @dataclass(frozen=True, eq=False)
-class AppliedPushes:
-    """Pushes of a run.
+class Surroundings:
+    """Environment of the tool during a run.
 
     Attributes:
         wrench: (N, 6) wrench `[f; mu]` on the robot at the tool's origin in the step after each sample, base
             axes, in [N, N m].  With several steps in a control period it is that of the first one.
-        push_rows: (R, 9) rows of `twin.dynamics.Pushes`.
+        pushes, surfaces: (R, 9), (S, 21) rows of `twin.dynamics.Environment`.
     """
 
     wrench: np.ndarray
-    push_rows: np.ndarray
+    pushes: np.ndarray
+    surfaces: np.ndarray
 
     def require_valid(self, samples: int) -> None:
         """Raise `TwinError` or `ValueError` unless the arrays are those of N samples."""
         if self.wrench.shape != (samples, 6) or self.wrench.dtype != np.float64:
             raise TwinError(f"expected wrench to be of shape {(samples, 6)}, got {self.wrench.shape}")
-        Pushes(self.push_rows)
+        Environment(self.pushes, self.surfaces)
 
 
 HIGH = re.compile(rb"[\x80-\xff]+")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.base.errors import ControllerError, DivergenceError, LimitError, LoopError, SingularityError
-from twin.data.logs.annotations import AppliedPushes
+from twin.data.logs.annotations import Surroundings
 from twin.data.logs.log import Log
 from twin.physics.control.control_law import NOT_A_TORQUE, WRONG_SHAPE, ControlLaw, sample
 from twin.physics.control.plant import MotorSide, Plant
@@ -44,7 +44,7 @@ from twin.physics.control.signals import (
     whole_steps,
     within_twice_the_speed_limits,
 )
-from twin.physics.dynamics.pushes import Pushes
+from twin.physics.dynamics.environment import Environment
 from twin.physics.robot.drives.motors import MotorLimits, Sensors
 from twin.physics.robot.units import joint_unit
 from twin.physics.trajectories.sampling import Reference, Samples, State, check_radians
@@ -65,7 +65,7 @@ def run_closed_loop(
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
     learn: bool = True,
-    pushes: Pushes | None = None,
+    environment: Environment | None = None,
 ) -> Log:
     """Run a controller along a reference, step by step, and return the log.
 
@@ -98,15 +98,15 @@ def run_closed_loop(
         at_sample: function called with the index of each sample after its state was read.
         learn: whether the controller's `learn(log)`, if it has one, is called after a whole run.  What it
             learns outlasts the reset, so the next run may differ.
-        pushes: pushes on the tool, in the time of the reference, as of `twin.dynamics.pushes_of`; the plant
-            needs a `step` with a wrench.
+        environment: pushes on the tool, in the time of the reference, and surfaces that it can touch; the
+            plant needs a `step` with a wrench.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
         ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape or a type is
             wrong; a start is given for a part of a run; the plant, or a controller with a `reset` method, is
             used by another closed loop at this moment; the robot's drives are not ideal, but the plant has no
-            drives; there is a push, and the plant's step takes no wrench.
+            drives; there is an environment, and the plant's step takes no wrench.
         ControllerError: the controller does not return n real numbers.
         RobotError: the sensors are encoders, and those of the robot are unknown.
         DivergenceError: the state diverged, a closed kinematic loop folded or opened, a constraint became
@@ -137,7 +137,7 @@ def run_closed_loop(
     check_radians(plant.robot, Samples(t, *arrays))
     steps_per_period = whole_steps(steps_per_period)
     check_period(t, plant.time_step, steps_per_period)
-    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors, pushes)
+    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors, environment)
     last, next_report = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
     with _exclusive_use(plant, controller), np.errstate(over="ignore", invalid="ignore"):
         loop.begin(start, part)
@@ -168,7 +168,7 @@ class _Loop:
         reference: N checked samples.
         steps_per_period: number of plant steps in a control period.
         sensors: sensors between the motors and the controller, or `None`.
-        pushes: pushes on the tool, or `None`.
+        environment: pushes and surfaces, or `None`.
     """
 
     def __init__(
@@ -178,12 +178,15 @@ class _Loop:
         reference: Samples,
         steps_per_period: int,
         sensors: Sensors | RunningSensors | None,
-        pushes: Pushes | None,
+        environment: Environment | None,
     ) -> None:
         robot = plant.robot
-        if pushes is not None and "wrench" not in inspect.signature(plant.step).parameters:
-            raise ValueError(f"a push needs a plant whose step takes a wrench, got a {type(plant).__name__}")
-        self.pushes, self.wrench = pushes, np.zeros((len(reference.t), 6))
+        if environment and "wrench" not in inspect.signature(plant.step).parameters:
+            raise ValueError(f"expected a plant whose step takes a wrench, got a {type(plant).__name__}")
+        if environment is None and getattr(getattr(sensors, "sensors", sensors), "force", None) is not None:
+            environment = Environment()  # the sensor measures weight, offset and noise
+        self.environment, self.wrench = environment, np.zeros((len(reference.t), 6))
+        self.felt = np.zeros(6)
         N, n = reference.q.shape
         if isinstance(controller, ControlLaw) and controller.robot.n != n:
             raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
@@ -240,8 +243,11 @@ class _Loop:
             raise DivergenceError(f"{message} at t = {self.times[k]:.6g} s", self.log(k))
         if self.motor_side is not None:
             self.motor_side.measure(k)
-        if self.pushes is not None:
-            self.wrench[k] = self.pushes.wrench(self.plant.robot, self.times[k], self.state[0])
+        if self.environment is not None:
+            self.felt, T = self.environment.at(self.plant.robot, self.times[k], *self.state)
+            self.wrench[k] = self.felt
+            if self.motor_side is not None:
+                self.felt = self.motor_side.measured_wrench(self.felt, T)
 
     def demand_torque(self, k: int, desired: Reference) -> None:
         """Call the controller for the torques of sample k, apply the motor limits, and record the sample.
@@ -253,12 +259,13 @@ class _Loop:
         controller, t = self.controller, self.times[k]
         if self.law is not None:
             trouble = sample(
-                self.law, k, t, self.measured, self.path, self.table, controller.parameters,
-                controller.memory, self.signals, *self.motor_limits, self.recorded,
+                self.law, k, t, self.measured, self.path, self.table, self.felt,
+                controller.parameters, controller.memory, self.signals, *self.motor_limits, self.recorded,
             )  # fmt: skip
         else:
             q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
-            demand = controller(State(t, q, qd, self.torque.copy(), self.table[k]), desired)
+            state = State(t, q, qd, self.torque.copy(), self.table[k], self.felt.copy())
+            demand = controller(state, desired)
             if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (len(q),):
                 demand = _checked(demand, len(q), self.name, t)
             self.signals[DEMAND] = demand
@@ -293,17 +300,19 @@ class _Loop:
             raise DivergenceError(message, self.log(k + 1)) from error
 
     def push(self, k: int, step: int) -> tuple[()] | tuple[np.ndarray, np.ndarray]:
-        """Return the wrench of the pushes at the state before a step of sample k, and its tool; or ()."""
-        if (pushes := self.pushes) is None:
+        """Return the wrench of the environment before a step of sample k, and its tool; or ()."""
+        if not (environment := self.environment):
             return ()
         F, plant = self.wrench[k], self.plant
         if step > 0:
-            F = pushes.wrench(plant.robot, self.times[k] + step * plant.time_step, plant.state()[0])
-        return (F, pushes.T_flange_tool) if np.any(F) else ()
+            F, _ = environment.at(plant.robot, self.times[k] + step * plant.time_step, *plant.state())
+        return (F, environment.T_flange_tool) if np.any(F) else ()
 
     def log(self, samples: int) -> Log:
         """Return the log of the first `samples` samples."""
-        part = slice(samples)
+        part, outside, surroundings = slice(samples), self.environment, None
+        if outside:
+            surroundings = Surroundings(self.wrench[part], outside.pushes, outside.surfaces)
         series = np.ascontiguousarray(self.recorded[part].swapaxes(0, 1))
         t, q_ref, qd_ref, qdd_ref = (array[part] for array in self.reference)
         return Log(
@@ -321,8 +330,8 @@ class _Loop:
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
             loop_gap=self.loop_gap[part],
-            pushes=self.pushes and AppliedPushes(self.wrench[part], self.pushes.rows),
-            T_flange_tool=np.eye(4) if self.pushes is None else self.pushes.T_flange_tool,
+            surroundings=surroundings,
+            T_flange_tool=outside.T_flange_tool if outside else np.eye(4),
             law_signals={name: rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
         )

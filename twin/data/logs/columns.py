@@ -3,7 +3,7 @@
     t_s                                     time
     joint_1_q_rad, joint_1_q_ref_rad, ...   quantities of each joint, after the joint's name
     tool_x_m, ..., tool_a, ..., tool_d      pose of the tool, and `tool_x_ref_m`, ... its reference
-    tool_fx_N, ..., tool_mz_Nm              wrench of pushes, if there are any
+    tool_fx_N, ..., tool_mz_Nm              wrench of the environment, if there is any
     own_force_1, own_force_2, ...           arrays that a scenario added, in units of its choice
 
 Quantities have the names of the log's arrays.  Units are spelled in letters that programs accept in names:
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import TwinError
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error, tool_distance
-from twin.physics.dynamics.pushes import COMPONENTS
+from twin.physics.dynamics.environment import COMPONENTS
 from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _tool(log: Log) -> Iterator[Column]:
         for k, name in enumerate(POSE_COMPONENTS):
             yield Column("tool", name + end, "m" if name in "xyz" else "", poses[:, k])
     yield Column("tool", "error", "m", tool_distance(log))
-    if log.pushes is not None:
+    if log.surroundings is not None:
         for (name, unit), values in zip(COMPONENTS.items(), log.wrench.T, strict=True):
             yield Column("tool", name, unit, values)
 
@@ -110,9 +110,9 @@ def _loops(log: Log) -> Iterator[Column]:
 
 def _scenario_arrays(log: Log) -> Iterator[Column]:
     """Yield the columns of the arrays that a scenario added with one or more numbers per sample."""
-    of_pushes = () if log.pushes is None else vars(log.pushes)
+    of_wrench = () if log.surroundings is None else vars(log.surroundings)
     for name, array in log.added_arrays.items():
-        if log.is_sampled(array) and name not in of_pushes:
+        if log.is_sampled(array) and name not in of_wrench:
             several = array.ndim == 2
             for k, values in enumerate(array.T if several else [array]):
                 yield Column("own", f"{name}_{k + 1}" if several else name, "", values)

@@ -77,7 +77,7 @@ class Motion(NamedTuple):
 
 def _motion(log: Log) -> Motion:
     log.require_consistent()
-    at_tool = (None, None) if log.pushes is None else (log.wrench, log.T_flange_tool)
+    at_tool = (None, None) if log.surroundings is None else (log.wrench, log.T_flange_tool)
     return Motion(log.robot, log.q, log.qd, log.tau_joint, log.time_step, log.steps_per_period, *at_tool)
 
 

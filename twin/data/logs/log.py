@@ -16,10 +16,10 @@ from twin.base.arrays import Floats
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import RobotError, TwinError
 from twin.base.wings import from_above
-from twin.data.logs.annotations import AppliedPushes, Payloads, ProgramLines, payload_of_row
+from twin.data.logs.annotations import Payloads, ProgramLines, Surroundings, payload_of_row
 from twin.data.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
+from twin.physics.dynamics.environment import Environment
 from twin.physics.dynamics.equation_of_motion import PlantState, advance_period, inverse_dynamics
-from twin.physics.dynamics.pushes import Pushes
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.limits import Violation, violations
 from twin.physics.robot.robot import Robot
@@ -65,7 +65,7 @@ class Log:
         model_drives: drive mode of the controller's model; by default that of the robot.
         law_signals: signals (N, n) of the controller by name, such as the disturbance that `dob` observes.
         payloads: payloads of a run in which they change, see `twin.logs.parts`; `robot` then has the first.
-        pushes: pushes on the tool; `None` for none.
+        surroundings: what acted on the tool from outside; `None` for nothing.
         program: lines of the program that led the run.
         arrays: further arrays by name, such as the cycles of a stream.
 
@@ -104,7 +104,7 @@ class Log:
     model_drives: str = ""
     law_signals: Mapping[str, np.ndarray] = field(default_factory=dict)
     payloads: Payloads | None = None
-    pushes: AppliedPushes | None = None
+    surroundings: Surroundings | None = None
     program: ProgramLines | None = None
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -146,8 +146,14 @@ class Log:
 
     @property
     def wrench(self) -> np.ndarray:
-        """Wrench (N, 6) of the pushes `[f; mu]` at the tool in the step after each sample, base axes."""
-        return np.zeros((len(self.t), 6)) if self.pushes is None else self.pushes.wrench
+        """Wrench (N, 6) of the environment `[f; mu]` at the tool in the step after each sample, base axes."""
+        return np.zeros((len(self.t), 6)) if self.surroundings is None else self.surroundings.wrench
+
+    @property
+    def environment(self) -> Environment | None:
+        """What acted on the tool from outside; `None` for nothing."""
+        rows = self.surroundings
+        return rows and Environment(rows.pushes, rows.surfaces, self.T_flange_tool)
 
     @property
     def drives(self) -> str:
@@ -196,7 +202,7 @@ class Log:
             self.time_step,
             self.steps_per_period,
             self.torque_before[:-1],
-            self.pushes and Pushes(self.pushes.push_rows, self.T_flange_tool),
+            self.environment,
             self.t[:-1],
         )
         plant = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
@@ -233,7 +239,7 @@ class Log:
     def added_arrays(self) -> dict[str, np.ndarray]:
         """Arrays beside the record of every run, by the names that tables and files use."""
         found = {LAW_SIGNAL + name: values for name, values in self.law_signals.items()}
-        for part in (self.payloads, self.pushes, self.program):
+        for part in (self.payloads, self.surroundings, self.program):
             found |= {} if part is None else vars(part)
         return found | dict(self.arrays)
 
@@ -264,7 +270,8 @@ class Log:
         return replace(
             self, **cut, arrays=added(self.arrays), law_signals=added(self.law_signals),
             payloads=self.payloads and replace(self.payloads, load=part(self.payloads.load)),
-            pushes=self.pushes and replace(self.pushes, wrench=part(self.pushes.wrench)),
+            surroundings=self.surroundings
+            and replace(self.surroundings, wrench=part(self.surroundings.wrench)),
             program=self.program
             and replace(self.program, line=part(self.program.line), file=part(self.program.file)),
         )  # fmt: skip
@@ -414,7 +421,7 @@ class Log:
         for name, values in self.law_signals.items():
             if values.shape != (N, n):
                 raise TwinError(f"expected the signal {name} to be of shape {(N, n)}, got {_form(values)}")
-        for part in (self.payloads, self.pushes, self.program):
+        for part in (self.payloads, self.surroundings, self.program):
             if part is not None:
                 part.require_valid(N)
 
@@ -423,7 +430,7 @@ parts = Log.parts
 
 POSES = ("pose", "pose_ref")
 MAPPINGS = ("law_signals", "arrays")
-PARTS = {"payloads": Payloads, "pushes": AppliedPushes, "program": ProgramLines}
+PARTS = {"payloads": Payloads, "surroundings": Surroundings, "program": ProgramLines}
 MODEL_DRIVES = "model_drives"
 ADDED = ("robot", MODEL_DRIVES, *MAPPINGS, *PARTS)
 RECORDED = (*(item.name for item in fields(Log) if item.name not in ADDED), *POSES)

@@ -331,7 +331,7 @@ TREE = tuple_of(TreeNumbers, COUNT, types.Array(types.boolean, 1, "C"), CUBE, MA
 NUMBERS = (MATRIX, VECTOR, VECTOR, FLOAT, tuple_of(DriveModel, MATRIX, MATRIX, MATRIX), TREE)
 LAW = _pointer(
     VECTOR,
-    tuple_of(State, FLOAT, VECTOR, VECTOR, VECTOR, MATRIX),
+    tuple_of(State, FLOAT, VECTOR, VECTOR, VECTOR, MATRIX, VECTOR),
     tuple_of(Reference, VECTOR, VECTOR, VECTOR),
     MATRIX,
     MATRIX,
@@ -377,7 +377,7 @@ def bind(
 
 
 @compiled
-def sample(bound, k, t, seen, reference, table, parameters, memory, signals, limits, coupling, log):
+def sample(bound, k, t, seen, reference, table, wrench, parameters, memory, signals, limits, coupling, log):
     """Call a law at sample k, limit its torque, and record the sample; return `DONE` or what is wrong.
 
     The law gets copies: if it writes to them, neither robot nor log may change.
@@ -389,6 +389,7 @@ def sample(bound, k, t, seen, reference, table, parameters, memory, signals, lim
         seen: (2, n) measured positions and speeds.
         reference: (N, 3, n) desired positions, speeds and accelerations.
         table: (N, rows, n) what the law prepared.
+        wrench: (6,) measured wrench on the tool.
         parameters: those of the law, (m, n).
         memory: memory of the law, (rows, n).
         signals: present signals, see `twin.control.signals`, of which demand and torque are filled.
@@ -396,7 +397,7 @@ def sample(bound, k, t, seen, reference, table, parameters, memory, signals, lim
         coupling: of the motors.
         log: (N, rows, n), whose row k is filled.
     """
-    state = State(t, seen[0].copy(), seen[1].copy(), signals[TAU].copy(), table[k].copy())
+    state = State(t, seen[0].copy(), seen[1].copy(), signals[TAU].copy(), table[k].copy(), wrench.copy())
     desired = Reference(reference[k, 0].copy(), reference[k, 1].copy(), reference[k, 2].copy())
     demand = bound.law(state, desired, parameters.copy(), memory, bound.model)
     if len(demand) != signals.shape[1]:

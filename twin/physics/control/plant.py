@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import checked_time_step
 from twin.physics.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOINT, RunningSensors
-from twin.physics.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
+from twin.physics.dynamics.environment import checked_wrench, joint_torque
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
+from twin.physics.kinematics.forward import tool_pose
 from twin.physics.robot.drives.drive_step import Q_MOTOR as Q_MOTOR_OF_TRAIN
 from twin.physics.robot.drives.drive_step import QD_MOTOR as QD_MOTOR_OF_TRAIN
 from twin.physics.robot.drives.drive_step import DriveTrain
@@ -94,6 +95,12 @@ class MotorSide:
         self._motors[:] = self._plant.motor_state() if self._elastic else self._state
         if self._sensors is not None:
             self._sensors.measure(k, self._motors, self.measured)
+
+    def measured_wrench(self, F: np.ndarray, T_base_tool: np.ndarray) -> np.ndarray:
+        """Return the measurement of a wrench F (6,) on the tool, base axes; call it once at every sample."""
+        if self._sensors is None:
+            return F
+        return self._sensors.measured_wrench(F, T_base_tool, self._plant.robot.gravity)
 
     def read_joint_torque(self) -> None:
         """Fill the row of the torque that the drives apply to the arm, after a step or a reset."""
@@ -187,18 +194,16 @@ class AnalyticPlant:
         tau = np.ascontiguousarray(tau, dtype=np.float64)
         if tau.shape != (self.robot.n,):
             raise ValueError(f"expected tau of shape ({self.robot.n},), got {tau.shape}")
+        pushed = 0.0 if wrench is None else self._pushed(wrench, T_flange_tool)
         self._tau[:] = tau
+        kernels, one = self.robot.kernels, self.robot.single_sample
         if self._drives is not None:
-            self.robot.kernels.mass_matrix(self._q, self.robot.single_sample.inertias, self._M)
-            self._drives.step(self._M, self._bias(wrench, T_flange_tool), tau, self._q, self._qd)
+            kernels.mass_matrix(self._q, one.inertias, self._M)
+            self._drives.step(self._M, self._bias() - pushed, tau, self._q, self._qd)
             self._qd[:] = self._drives.next_qd
         else:
-            if wrench is None:
-                one = self.robot.single_sample
-                kernel = self.robot.kernels.forward_dynamics
-                kernel(self._q, self._qd, tau, one.inertias, one.gravity, self._qdd)
-            else:
-                self._qdd = forward_dynamics(self.robot, self._q, self._qd, tau, wrench, T_flange_tool)
+            total = tau if wrench is None else tau + pushed
+            kernels.forward_dynamics(self._q, self._qd, total, one.inertias, one.gravity, self._qdd)
             self._qd += self._qdd * self.time_step
         self._q += self._qd * self.time_step
         if self.robot.passive:
@@ -213,11 +218,15 @@ class AnalyticPlant:
     def close(self) -> None:
         """Do nothing: there is no world and no window to close."""
 
-    def _bias(self, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-        """Return the Coriolis and gravity torque (n,), minus the joint torque of a wrench at the tool."""
-        if wrench is not None:
-            rest = np.zeros(self.robot.n)
-            return inverse_dynamics(self.robot.arm, self._q, self._qd, rest, wrench, T_flange_tool)
+    def _pushed(self, wrench: ArrayLike, T_flange_tool: ArrayLike | None) -> np.ndarray:
+        """Return the joint torque (n,) of a wrench at the tool."""
+        F, J, found = checked_wrench(wrench), np.empty((6, self.robot.n)), np.empty(self.robot.n)
+        self.robot.kernels.jacobian(self._q, tool_pose(T_flange_tool), J)
+        joint_torque(J, F, found)
+        return found
+
+    def _bias(self) -> np.ndarray:
+        """Return the Coriolis and gravity torque (n,)."""
         one, h = self.robot.single_sample, np.empty(self.robot.n)
         self.robot.kernels.bias(self._q, self._qd, one.inertias, one.gravity, h)
         return h

@@ -92,6 +92,7 @@ from twin.physics.control.signals import (
     prepared_table,
     whole_steps,
 )
+from twin.physics.dynamics.environment import Environment
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.drives.motors import Sensors, sensor_numbers
@@ -100,17 +101,18 @@ from twin.physics.robot.limits import ROUND_OFF, Violation, check_folding
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Samples, check_radians
 
-POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KERNEL_POINTERS["bias"], KERNEL_POINTERS["tool_pose"])
+PLANT_KERNELS = ("bias", "tool_pose", "jacobian")
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, *(KERNEL_POINTERS[name] for name in PLANT_KERNELS))
 RUN = types.void(
     *POINTERS,
-    tuple_of(Block, INTEGER, INTEGER, LOGS, CUBE),
+    tuple_of(Block, INTEGER, INTEGER, LOGS, CUBE, CUBE),
     tuple_of(
         Batch, CUBE, MATRIX, CUBE, LOGS, CUBE, CUBE, CUBE, LOGS, COUNT, LOGS, MATRIX, MATRIX, MATRIX, MATRIX,
         VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, TREE, CUBE, CUBE, COUNT, MATRIX, MATRIX,
     ),
     tuple_of(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
-    tuple_of(Settings, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER),
-    tuple_of(Course, VECTOR, CUBE, MATRIX, MATRIX, LOGS),
+    tuple_of(Settings, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER, VECTOR),
+    tuple_of(Course, VECTOR, CUBE, MATRIX, MATRIX, LOGS, MATRIX, MATRIX, MATRIX),
     tuple_of(Record, LOGS, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, INDICES, MATRIX, CUBE, MATRIX, COUNT),
 )  # fmt: skip
 
@@ -126,7 +128,7 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
         ValueError: numba cannot compile the law, or the kernels are not compiled.
     """
     kernels = [getattr(controller.model, name) for name in Model._fields[: len(MODEL_KERNELS)]]
-    plant_functions = ("forward_dynamics", "mass_matrix", "bias", "tool_pose")
+    plant_functions = ("forward_dynamics", "mass_matrix", *PLANT_KERNELS)
     kernels += [getattr(plant.kernels, name) for name in plant_functions]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return partial(rollout_loop.run, controller.law, *kernels)
@@ -205,6 +207,7 @@ def run_rollouts(
     T_flange_tool: ArrayLike | None = None,
     noise_seeds: Sequence[int] | None = None,
     kicks: ArrayLike | None = None,
+    environment: Environment | None = None,
     threads: int | None = None,
     warn: bool = True,
 ) -> Rollouts:
@@ -238,6 +241,8 @@ def run_rollouts(
         kicks: (..., N, 4, n) perturbations added to the state of each rollout at every sample, before it is
             measured: positions and speeds of the joints, then of the motors in joint units, in
             [rad, rad/s]. They serve to study the effect of rounding.
+        environment: pushes and surfaces that act on the tools of all arms, see `run_closed_loop`; not with
+            `"rk4"`.
         threads: number of threads; by default that of `twin/base/threads.py`.
         warn: whether to warn about springs that are too fast for the time step.
 
@@ -269,7 +274,8 @@ def run_rollouts(
     check_compatible(plants, controllers)
     t, *desired = checked_reference(reference, arm.n)
     check_radians(arm, Samples(t, *desired))
-    _check_integrator(integrator, arm)
+    _check_integrator(integrator, arm, environment)
+    outside = environment or Environment()
     settings = _settings(t, time_step, steps_per_period, every, INTEGRATORS[integrator], sensors)
     for robot in plants.flat if warn else ():
         if warn_of_unresolved_springs(robot, settings.dt):  # one warning is enough
@@ -291,16 +297,20 @@ def run_rollouts(
         tool_path,
         flange_tool,
         _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n),
+        outside.pushes,
+        outside.surfaces,
+        outside.T_flange_tool,
     )
     rows = list(arm.passive)
     low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
     passive = Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
     run = compiled_rollout(arm, law)
 
-    def noise(r: int) -> np.ndarray:
-        """Draw the noise of a rollout."""
+    def noise(r: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the noise of positions and forces of a rollout."""
         seeded = sensors_used if noise_seeds is None else replace(sensors_used, seed=noise_seeds[r])
-        return seeded.draws(r if noise_seeds is None else 0, len(t), arm.n)
+        run = r if noise_seeds is None else 0
+        return seeded.draws(run, len(t), arm.n), seeded.force_draws(run, len(t))
 
     # The tables of a block are prepared when it runs, since those of a whole batch may exceed the memory.
     laws, samples = list(np.broadcast_to(controllers, shape).flat), Samples(t, *desired)
@@ -313,10 +323,10 @@ def run_rollouts(
         return np.array([prepared_table(laws[r], samples) for r in range(first, last)])
 
     def run_block(first: int, last: int) -> None:
-        draws = np.zeros((0, 0, 0))
-        if sensors_used.noise > 0:
-            draws = np.array([noise(r) for r in range(first, last)])
-        block = Block(first, last, tables(first, last), draws)
+        draws = force_draws = np.zeros((0, 0, 0))
+        if sensors_used.noise > 0 or len(settings.force):
+            draws, force_draws = map(np.array, zip(*map(noise, range(first, last)), strict=True))
+        block = Block(first, last, tables(first, last), draws, force_draws)
         run(block, batch, passive, settings, course, record)
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
@@ -338,8 +348,8 @@ def run_rollouts(
     return result
 
 
-def _check_integrator(integrator: str, arm: Robot) -> None:
-    """Raise `ValueError` for an unknown integrator, or one that does not support the arm's drives."""
+def _check_integrator(integrator: str, arm: Robot, environment: Environment | None) -> None:
+    """Raise `ValueError` for an unknown integrator, or one that does not support drives or environment."""
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator {integrator!r}: expected one of {', '.join(INTEGRATORS)}")
     if arm.active_drives is not None and integrator == "rk4":
@@ -347,6 +357,8 @@ def _check_integrator(integrator: str, arm: Robot) -> None:
             f"the integrator 'rk4' supports only ideal drives, got {arm.drive_mode} ones: friction is solved "
             "within the step of 'semi_implicit_euler'"
         )
+    if environment and integrator == "rk4":
+        raise ValueError("the integrator 'rk4' supports no environment, expected 'semi_implicit_euler'")
 
 
 def _batch(
@@ -433,11 +445,11 @@ def _settings(
     if not (isinstance(every, (int, np.integer)) and every >= 1):
         raise ValueError(f"expected every to be an integer of at least 1, got {every!r}")
     period = dt * steps
-    noise, gain, past = 0.0, 0.0, 0
+    noise, gain, past, force = 0.0, 0.0, 0, np.zeros(0)
     if sensors is not None:
         noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
-        past = len(sensors.past(len(t), 1))
-    return Settings(dt, steps, period, int(every), RUNAWAY_SPEED, integrator, noise, gain, past)
+        past, force = len(sensors.past(len(t), 1)), sensors.force_numbers
+    return Settings(dt, steps, period, int(every), RUNAWAY_SPEED, integrator, noise, gain, past, force)
 
 
 def _empty_record(rollouts: int, stored: int, signals: tuple[int, int], law_rows: int) -> Record:

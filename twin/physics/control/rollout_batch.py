@@ -105,6 +105,7 @@ class Settings(NamedTuple):
         integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
         noise, speed_gain: sensor parameters, see `twin.robot.drives.motors.SensorNumbers`.
         past: number of measurements that the sensors store, 0 without sensors.
+        force: (11,) `Sensors.force_numbers`, or (0,).
     """
 
     dt: float
@@ -116,6 +117,7 @@ class Settings(NamedTuple):
     noise: float
     speed_gain: float
     past: int
+    force: np.ndarray
 
 
 class Course(NamedTuple):
@@ -128,6 +130,8 @@ class Course(NamedTuple):
         T_flange_tool: (4, 4) pose of the tool.
         kicks: (R, N, 4, n) values that are added to positions and speeds of joints and motors; empty if
             there are none.
+        pushes, surfaces: (R, 9), (S, 21) rows of the environment.
+        T_touch: (4, 4) pose of the tool on which it acts.
     """
 
     t: np.ndarray
@@ -135,6 +139,9 @@ class Course(NamedTuple):
     tool_path: np.ndarray
     T_flange_tool: np.ndarray
     kicks: np.ndarray
+    pushes: np.ndarray
+    surfaces: np.ndarray
+    T_touch: np.ndarray
 
 
 class Block(NamedTuple):
@@ -145,12 +152,14 @@ class Block(NamedTuple):
         last: index behind the last one.
         tables: (last - first, N, rows, n) what the controllers prepared; a single table serves all.
         draws: (last - first, N, n) random numbers of the sensor noise, empty without noise.
+        force_draws: (last - first, N, 6) those of the force sensor.
     """
 
     first: int
     last: int
     tables: np.ndarray
     draws: np.ndarray
+    force_draws: np.ndarray
 
 
 class Record(NamedTuple):

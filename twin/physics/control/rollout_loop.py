@@ -24,8 +24,15 @@ from twin.physics.control.signals import (
     record_sample,
     within_twice_the_speed_limits,
 )
+from twin.physics.dynamics.environment import joint_torque, tool_twist, touch
 from twin.physics.robot.drives.drive_step import DriveModel, DriveNumbers, drive_step, rest_motors
-from twin.physics.robot.drives.motors import SensorNumbers, limit_together, observe, torque_at_speed
+from twin.physics.robot.drives.motors import (
+    SensorNumbers,
+    limit_together,
+    observe,
+    read_force,
+    torque_at_speed,
+)
 from twin.physics.trajectories.sampling import Reference, State
 
 RAN_AWAY, NOT_A_TORQUE, FOLDED, WRONG_SHAPE = 1, 2, 3, 4
@@ -138,6 +145,7 @@ class PlantFunctions(NamedTuple):
     mass_matrix: Any
     bias: Any
     tool_pose: Any
+    jacobian: Any
 
 
 class Functions(NamedTuple):
@@ -151,7 +159,7 @@ class Functions(NamedTuple):
 @compiled
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-    forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose,
+    forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, plant_jacobian,
     block, batch, passive, settings, course, record,
 ):  # fmt: skip
     """Group the functions, and run a block of rollouts, see `run_block`.
@@ -162,8 +170,19 @@ def run(
     model = ModelFunctions(
         inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate
     )
-    plant = PlantFunctions(forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose)
+    plant = PlantFunctions(forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, plant_jacobian)
     run_block(Functions(law, model, plant), block, batch, passive, settings, course, record)
+
+
+@compiled
+def wrench_at(plant, course, t, q, qd, T, J, F, tau):
+    """Fill the pose T of the tool, its Jacobian J, and the wrench F of the environment and its torque."""
+    plant.tool_pose(q, course.T_touch, T)
+    plant.jacobian(q, course.T_touch, J)
+    V = np.empty(6)
+    tool_twist(J, qd, V)
+    touch(t, T, V, course.pushes, course.surfaces, F)
+    joint_torque(J, F, tau)
 
 
 @compiled
@@ -178,7 +197,10 @@ def run_block(functions, block, batch, passive, settings, course, record):
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
-    kicked = len(kicks) > 0
+    kicked, outside = len(kicks) > 0, len(course.pushes) + len(course.surfaces) > 0
+    feels, slots = outside or len(settings.force) > 0, max(settings.past, 1)
+    T_touch, J, F, tau_outside, total = np.eye(4), np.zeros((6, n)), np.zeros(6), np.zeros(n), np.empty(n)
+    wrenches, felt, no_force_draw = np.zeros((slots, 6)), np.zeros(6), np.zeros(6)
     rk4 = settings.integrator == RK4
     # Local names for all arrays of the inner loops: each access to a tuple member counts references.
     log, stop, law_log, law_rows = record.log, record.stop, record.law, batch.signals
@@ -255,7 +277,12 @@ def run_block(functions, block, batch, passive, settings, course, record):
                 tau_given[i] = tau[i]
             for row in range(len(table)):
                 copy(prepared[k, row], table[row])
-            state = State(t[k], q_measured, qd_measured, tau_given, table)
+            if feels:
+                wrench_at(plant, course, t[k], q, qd, T_touch, J, F, tau_outside)
+                force_draw = block.force_draws[r - first, k] if len(block.force_draws) > 0 else no_force_draw
+                read_force(settings.force, T_touch, gravity, F, force_draw, wrenches[k % slots])
+                copy(wrenches[max(k - slots + 1, 0) % slots], felt)
+            state = State(t[k], q_measured, qd_measured, tau_given, table, felt)
             demand = law(state, reference, parameters, memory, model)
             if len(demand) != n:
                 trouble = WRONG_SHAPE
@@ -298,8 +325,12 @@ def run_block(functions, block, batch, passive, settings, course, record):
             if k == N - 1:
                 break
             for step in range(steps):
+                if outside and step > 0:
+                    wrench_at(plant, course, t[k] + step * dt, q, qd, T_touch, J, F, tau_outside)
                 if driven:
                     plant.bias(q, qd, inertias, gravity, h)
+                    for i in range(n):
+                        h[i] -= tau_outside[i]
                     plant.mass_matrix(q, inertias, M)
                     drives = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
                     drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint)
@@ -310,7 +341,9 @@ def run_block(functions, block, batch, passive, settings, course, record):
                 elif rk4:
                     rk4_step(plant.forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 else:
-                    euler_step(plant.forward_dynamics, q, qd, tau, inertias, gravity, dt)
+                    for i in range(n):
+                        total[i] = tau[i] + tau_outside[i]
+                    euler_step(plant.forward_dynamics, q, qd, total, inertias, gravity, dt)
                 if closed and folded(q, passive):
                     trouble = FOLDED
                     break

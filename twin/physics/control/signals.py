@@ -8,6 +8,7 @@ their measured values, which the law receives.
 """
 
 import operator
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from twin.base.arrays import Floats, real_array
 from twin.base.jit import compiled
 from twin.physics.dynamics.equation_of_motion import mass_matrix
 from twin.physics.robot.drives.drives import Drives
-from twin.physics.robot.drives.motors import Sensors, limited_torque, observe, sensor_numbers
+from twin.physics.robot.drives.motors import Sensors, limited_torque, observe, read_force, sensor_numbers
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit
@@ -108,7 +109,11 @@ class RunningSensors:
     def restart(self) -> None:
         """Discard the state of the run; the next run has the same noise."""
         self._past[:] = 0.0
-        self._generator = self.sensors.random(self._run)
+        self._generator, self._force_generator = (
+            self.sensors.random(self._run),
+            self.sensors.random(self._run, 6),
+        )
+        self._wrenches: deque[Floats] = deque(maxlen=self.sensors.delay + 1)
         self._k, self._draws = 0, np.zeros((0, self._n))
 
     def begin(self, samples: int, drives: Drives | None, period: float) -> None:
@@ -139,6 +144,13 @@ class RunningSensors:
         """
         observe(self._numbers, self._k, motors, self._draws[k], self._past, measured)
         self._k += 1
+
+    def measured_wrench(self, F: Floats, T_base_tool: Floats, gravity: Floats) -> Floats:
+        """Return the measurement of a wrench (6,) on the tool, base axes; call it once at every sample."""
+        found, draw = np.empty(6), self._force_generator.standard_normal(6)
+        read_force(self.sensors.force_numbers, T_base_tool, gravity, F, draw, found)
+        self._wrenches.append(found)
+        return self._wrenches[0]
 
 
 MOST_STEPS = 1_000_000

@@ -9,6 +9,9 @@ from .constrained import Sphere as Sphere
 from .constrained import constrained_forward_dynamics as constrained_forward_dynamics
 from .constrained import surface_constraint as surface_constraint
 from .constrained import surface_violation as surface_violation
+from .environment import Environment as Environment
+from .environment import pushes as pushes
+from .environment import surface as surface
 from .equation_of_motion import reflected_inertia as reflected_inertia
 from .flexible_joint import simulate_flexible_joint as simulate_flexible_joint
 from .holonomic import JointFunction as JointFunction
@@ -22,10 +25,9 @@ from .holonomic import onto_constraint as onto_constraint
 from .holonomic import reduced_dynamics as reduced_dynamics
 from .operational_space import MassWeighted as MassWeighted
 from .operational_space import OperationalSpace as OperationalSpace
+from .operational_space import check_contact as check_contact
 from .operational_space import mass_weighted as mass_weighted
 from .operational_space import task_matrix as task_matrix
-from .pushes import Pushes as Pushes
-from .pushes import pushes_of as pushes_of
 from .regressor import DynamicParameters as DynamicParameters
 from .regressor import dynamic_parameters as dynamic_parameters
 from .regressor import with_dynamic_parameters as with_dynamic_parameters

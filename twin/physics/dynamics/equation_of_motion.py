@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import real_array
 from twin.base.errors import RobotError
-from twin.physics.dynamics.pushes import Pushes
+from twin.physics.dynamics.environment import Environment
 from twin.physics.robot.drives.drive_step import (
     add_rotors_and_friction,
     drive_numbers,
@@ -380,7 +380,7 @@ def advance_period(
     time_step: float,
     steps: int,
     transmitted: np.ndarray | None = None,
-    pushes: Pushes | None = None,
+    environment: Environment | None = None,
     t: np.ndarray | None = None,
 ) -> PlantState:
     """Advance N states by some steps of a `twin.AnalyticPlant`, and return the states after them.
@@ -393,8 +393,8 @@ def advance_period(
         steps: number of steps.
         transmitted: (N, n) torques of the drives on the arm in the step before, in [N m], for friction that
             grows with them; by default those of a plant that has just been reset.
-        pushes: pushes on the tool; `None` for none.
-        t: (N,) times of the states, in [s], for the pushes.
+        environment: what acts on the tool from outside; `None` for nothing.
+        t: (N,) times of the states, in [s], for the environment.
 
     Returns:
         State after the steps, with arrays (N, n).
@@ -409,8 +409,8 @@ def advance_period(
         numbers = drive_numbers(drives, robot.drive_mode, time_step)
     for step in range(steps if len(q) else 0):
         F = T = None
-        if pushes is not None and t is not None:
-            F, T = pushes.wrench(robot, t + step * time_step, q), pushes.T_flange_tool
+        if environment is not None and t is not None:
+            F, T = environment.wrench(robot, t + step * time_step, q, qd), environment.T_flange_tool
         if drives is None:
             qd += time_step * forward_dynamics(robot, q, qd, tau, F, T)
             q += time_step * qd

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import SingularityError
+from twin.physics.dynamics.environment import DAMPING, SHAPES, STIFFNESS, Environment
 from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 from twin.physics.kinematics.forward import jacobian, jacobian_dot
 from twin.physics.robot.evaluation import joint_vectors
@@ -164,3 +165,58 @@ def mass_weighted(robot: Robot, q: Floats, J: Floats, what: str) -> MassWeighted
             f"{what}{of_sample} does not exist: the arm is singular and cannot accelerate along ({direction})"
         )
     return MassWeighted(L, U, values, np.swapaxes(V_T, -1, -2))
+
+
+NEAR = 0.010
+"""[m]: distance within which a motion is said to reach a surface."""
+RESTING = 1e-6
+"""[m]: depth up to which a tool may rest in a surface at the start."""
+STABLE = 2.0
+"""Half of the limit of stability."""
+
+
+def check_contact(robot: Robot, environment: Environment, q: ArrayLike, time_step: float) -> None:
+    """Check that a motion touches the surfaces of an environment, and that they are soft enough for the step.
+
+    A contact of the stiffness k and the damping d on the effective mass m is stable in semi-implicit steps T
+    if `k T^2 / m + 2 d T / m < 4`.  Half of that is admitted where the motion is nearer than 10 mm.  The mass
+    is `1 / (n^T J M^-1 J^T n)`, that of joints that all move: with ideal drives, a wrist can weigh 20 g.
+
+    Args:
+        robot: the plant.
+        environment: pushes and surfaces.
+        q: (N, n) positions along the motion, from its start, in [rad].
+        time_step: step of the plant, in [s].
+
+    Raises:
+        ValueError: the tool starts inside a body, never comes near a surface, or a surface is too stiff.
+
+    Example:
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [[0.0] * 6]  # the flange is at (0.515, 0, 0.712)
+        >>> floor = twin.dynamics.surface("plane=0,0,1 at=0,0,0.712 stiffness=1e3")
+        >>> twin.dynamics.check_contact(robot, twin.dynamics.Environment(surfaces=[floor]), q, 1e-3)
+    """
+    (q,) = joint_vectors(robot, q=q)
+    depth, normal = environment.depths(robot, q)
+    massive = robot.arm if robot.drive_mode == "elastic" else robot  # springs part the rotors from the arm
+    for s, row in enumerate(environment.surfaces):
+        name, deepest = f"surface {s + 1}, a {SHAPES[int(row[0])]}", float(depth[:, s].max())
+        if depth[0, s] > RESTING:
+            raise ValueError(f"the tool starts {1e3 * depth[0, s]:.3g} mm inside {name}")
+        if not deepest > -NEAR:
+            raise ValueError(
+                f"{name}, is out of reach: the motion comes no nearer than {-1e3 * deepest:.0f} mm"
+            )
+        near = depth[:, s] > -NEAR
+        J = jacobian(robot, q[near], environment.T_flange_tool)[:, :3]
+        across = np.einsum("ki,kij->kj", normal[near, s], J)
+        moved = np.linalg.solve(mass_matrix(massive, q[near]), across[..., None])[..., 0]
+        per_mass = float(np.max(np.sum(across * moved, axis=-1)))
+        k, d, T = row[STIFFNESS], row[DAMPING], time_step
+        share = STABLE / (max(k * T**2 + 2 * d * T, np.finfo(float).tiny) * per_mass)
+        if not share >= 1.0:
+            raise ValueError(
+                f"{name}, is too stiff for steps of {1e3 * T:g} ms and {1e3 / per_mass:.3g} g of the arm: "
+                f"expected at most stiffness={share * k:.2g} damping={share * d:.2g}, or shorter steps"
+            )

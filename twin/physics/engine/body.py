@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from twin.base.arrays import real_array
 from twin.base.errors import LoopError, RobotError, TwinError
 from twin.physics.engine.client import suppress_output
 from twin.physics.multibody.recursions import require_moved_mass
@@ -65,14 +64,6 @@ def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
     if not isfinite(sum(forces)):
         raise TypeError
     return forces
-
-
-def checked_wrench(wrench: ArrayLike) -> np.ndarray:
-    """Return a wrench (6,) `[f; mu]`; raise `ValueError` unless it is 6 finite numbers."""
-    F = real_array(wrench, "wrench")
-    if F.shape != (6,) or not np.all(np.isfinite(F)):
-        raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
-    return F
 
 
 def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:

@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import checked_time_step
 from twin.base.errors import TouchedError, TwinError
+from twin.physics.dynamics.environment import checked_wrench
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.engine.body import (
     check_slip,
     checked_gap,
     checked_out,
-    checked_wrench,
     close_loops,
     create_body,
     finite_list,

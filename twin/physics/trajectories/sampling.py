@@ -87,6 +87,8 @@ class State(NamedTuple):
         tau: (n,) torques that the motors gave since the sample before, referred to the joints, in [N m]: the
             demand within the limits of the motors.  0 at the first sample; empty if the caller has none.
         table: (rows, n) what the controller's `prepare` computed for this instant; empty without that.
+        wrench: (6,) wrench `[f; mu]` of the environment on the tool, base axes, in [N, N m], as measured by a
+            `twin.robot.drives.motors.ForceSensor`; exact without one; empty if the caller has none.
     """
 
     t: float
@@ -94,6 +96,7 @@ class State(NamedTuple):
     qd: Floats
     tau: Floats = UNKNOWN
     table: Floats = NO_TABLE
+    wrench: Floats = UNKNOWN
 
 
 def sample_times(duration: float, period: float) -> Floats:

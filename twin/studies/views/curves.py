@@ -15,7 +15,7 @@ from twin.base.formatting import figure, literal, shorten
 from twin.data.logs.columns import finite_part, first_non_finite, unit_of
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
 from twin.data.logs.loads import log_wrenches
-from twin.physics.dynamics.pushes import COMPONENTS
+from twin.physics.dynamics.environment import COMPONENTS
 from twin.studies.views.plots import COLOURS
 
 if TYPE_CHECKING:

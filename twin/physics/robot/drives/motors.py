@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twin.base.arrays import real_array
 from twin.base.errors import RobotError
 from twin.base.jit import compiled
 from twin.physics.robot.drives.drives import Drives
@@ -140,6 +141,45 @@ def limit_together(limits, coupling, demand, qd_motor, tau):
 
 
 @dataclass(frozen=True)
+class ForceSensor:
+    """Force sensor between the flange and the tool.
+
+    It measures the wrench of the environment and the weight of what is behind it, at the tool's origin.
+    Inertia forces of what is behind it are not measured.
+
+    Attributes:
+        noise: standard deviation of white noise in the forces, in [N]; that in the moments is a tenth of it,
+            in [N m].
+        offset: (6,) constant error `[f; mu]` in the axes of the tool, in [N, N m].
+        load: (4,) mass of what is behind the sensor, and its centre in the axes of the tool, from its origin,
+            in [kg, m].
+
+    Raises:
+        ValueError: a number is not finite, or the noise or the mass is negative.
+
+    Example:
+        >>> import twin
+        >>> sensors = twin.Sensors(force=twin.robot.drives.motors.ForceSensor(load=(0.5, 0.0, 0.0, 0.04)))
+        >>> sensors.force_numbers.tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.04]
+    """
+
+    noise: float = 0.0
+    offset: tuple[float, ...] = (0.0,) * 6
+    load: tuple[float, ...] = (0.0,) * 4
+
+    def __post_init__(self) -> None:
+        for name, count in (("noise", 1), ("offset", 6), ("load", 4)):
+            values = np.atleast_1d(real_array(getattr(self, name), f"{name} of the force sensor"))
+            least = -np.inf if name == "offset" else 0.0
+            if values.shape != (count,) or not np.all(np.isfinite(values)) or not values[0] >= least:
+                raise ValueError(
+                    f"expected {name} of the force sensor to be {count} finite numbers"
+                    f"{', the first at least 0' * (least == 0.0)}, got {getattr(self, name)!r}"
+                )
+
+
+@dataclass(frozen=True)
 class Sensors:
     """Sensors between the motors and the controller; by default ideal.
 
@@ -150,6 +190,7 @@ class Sensors:
             infinite: unfiltered differences.
         delay: delay from a measurement to its torque, in whole samples; the first measurement replaces the
             missing earlier ones.
+        force: force sensor behind the flange; by default the wrench on the tool is known exactly.
         seed: seed of the noise; runs with the same seed are identical, to the bit.
 
     Raises:
@@ -169,6 +210,7 @@ class Sensors:
     speed_cutoff: float = 0.0
     delay: int = 0
     seed: int = 0
+    force: ForceSensor | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.encoder, bool | np.bool_):
@@ -200,13 +242,50 @@ class Sensors:
             return np.broadcast_to(np.zeros(n), (N, n))
         return self.random(run).standard_normal((N, n))
 
-    def random(self, run: int) -> np.random.Generator:
+    def force_draws(self, run: int, N: int) -> np.ndarray:
+        """Return standard normal numbers (N, 6) for the force sensor in a run of a batch."""
+        return self.random(run, 6).standard_normal((N, 6))
+
+    def random(self, *run: int) -> np.random.Generator:
         """Return the generator of the noise in a run of a batch; a single run is number 0."""
-        return np.random.default_rng([self.seed, run])
+        return np.random.default_rng([self.seed, *run])
+
+    @property
+    def force_numbers(self) -> np.ndarray:
+        """Noise, offset (6), mass and centre (3) of the force sensor (11,); empty without one."""
+        return np.zeros(0) if (one := self.force) is None else np.array([one.noise, *one.offset, *one.load])
 
     def past(self, N: int, n: int) -> np.ndarray:
         """Return the buffer of `observe` for past measurements in N samples: at most (delay + 1, 2, n)."""
         return np.zeros((min(self.delay, max(N - 1, 0)) + 1, 2, n))
+
+
+@compiled
+def read_force(sensor, T, gravity, F, draw, measured):
+    """Fill the measured wrench (6,) of a force sensor, base axes; the wrench F itself without one.
+
+    Args:
+        sensor: (11,) `Sensors.force_numbers`, or (0,).
+        T: (4, 4) pose of the tool.
+        gravity: (3,) acceleration of gravity, base axes.
+        F: (6,) wrench of the environment at the tool's origin, base axes.
+        draw: (6,) standard normal numbers.
+        measured: (6,) output.
+    """
+    for i in range(6):
+        measured[i] = F[i]
+    if len(sensor) == 0:
+        return
+    arm, mass = np.zeros(3), sensor[7]
+    for i in range(3):
+        for j in range(3):
+            measured[i] += T[i, j] * (sensor[1 + j] + sensor[0] * draw[j])
+            measured[3 + i] += T[i, j] * (sensor[4 + j] + 0.1 * sensor[0] * draw[3 + j])
+            arm[i] += T[i, j] * sensor[8 + j]
+    for i in range(3):
+        a, b = (i + 1) % 3, (i + 2) % 3
+        measured[i] += mass * gravity[i]
+        measured[3 + i] += mass * (arm[a] * gravity[b] - arm[b] * gravity[a])
 
 
 class SensorNumbers(NamedTuple):

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from twin.dynamics import Plane, Pushes, ToolOn, pushes_of
+from twin.dynamics import Environment, Plane, ToolOn, pushes
 
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, one_step
@@ -40,22 +40,23 @@ def test_wrench_over_time_is_that_of_the_text():
     t, q = np.arange(300) * 1e-3, Q + np.zeros((300, 6))
     R = Pinocchio(robot.urdf, robot.tree.names).forward_kinematics(Q)[:3, :3]
     expected = [push_by_hand(one, R) for one in t]
-    push = pushes_of(TEXT)
-    np.testing.assert_allclose(push.wrench(robot, t, q), expected, rtol=0, atol=1e-13)
-    np.testing.assert_array_equal([push.wrench(robot, *one) for one in zip(t, q, strict=True)],
-                                  push.wrench(robot, t, q))  # fmt: skip
+    push = Environment(pushes(TEXT))
+    np.testing.assert_allclose(push.wrench(robot, t, q, 0 * q), expected, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal([push.wrench(robot, *one, 0 * Q) for one in zip(t, q, strict=True)],
+                                  push.wrench(robot, t, q, 0 * q))  # fmt: skip
 
 
 def test_file_is_linear_between_its_rows(tmp_path):
     file = tmp_path / "Push.CSV"
     file.write_text("t, fx,fy,fz\n0.1,0,0,0\n0.2,10,0,-4\n0.4,10,2,0\n")
-    push, robot = pushes_of(f"{file} ; 0.3:0.5 1,1,1,2,2,2"), twin.load("irb140")
+    push, robot = Environment(pushes(f"{file} ; 0.3:0.5 1,1,1,2,2,2")), twin.load("irb140")
     t = [0.05, 0.15, 0.2, 0.3, 0.4, 0.5]
     expected = [[0] * 6, [5, 0, -2, 0, 0, 0], [10, 0, -4, 0, 0, 0], [11, 2, -1, 2, 2, 2], [1, 1, 1, 2, 2, 2]]
-    np.testing.assert_allclose(push.wrench(robot, t, np.tile(Q, (6, 1))), [*expected, [0] * 6], atol=1e-15)
+    still = np.tile(Q, (6, 1)), np.zeros((6, 6))
+    np.testing.assert_allclose(push.wrench(robot, t, *still), [*expected, [0] * 6], atol=1e-15)
     file.write_text("t,fx,fy,fz,mx,my,mz\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
-    assert pushes_of(str(file)).wrench(robot, 0.5, Q).tolist() == [1, 2, 3, 4, 5, 6]
-    assert pushes_of(f"{file} tool").rows[:, 1].tolist() == [1, 1]
+    assert Environment(pushes(str(file))).wrench(robot, 0.5, Q, 0 * Q).tolist() == [1, 2, 3, 4, 5, 6]
+    assert pushes(f"{file} tool")[:, 1].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_file_is_linear_between_its_rows(tmp_path):
 )
 def test_invalid_text_is_refused(text, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        pushes_of(text)
+        pushes(text)
     assert "\n" not in str(caught.value)
 
 
@@ -99,12 +100,12 @@ def test_invalid_file_is_refused(content, message, tmp_path):
     file = tmp_path / "push.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=re.escape(message)):
-        pushes_of(str(file))
+        pushes(str(file))
 
 
 def test_rows_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"rows \(R, 9\) of pushes, got shape \(2, 7\)"):
-        Pushes(np.zeros((2, 7)))
+        Environment(np.zeros((2, 7)))
 
 
 @pytest.mark.parametrize("plant", [Simulation, twin.AnalyticPlant])
@@ -114,7 +115,8 @@ def test_run_is_our_own_integration_with_pinocchio(plant):
     peer, law = Pinocchio(robot.urdf, robot.tree.names), soft(robot)
     reference, tool = twin.sample(twin.hold(Q, 0.3), 1e-3), TOOL.copy()
     tool[:3, 3] = 0, 0, 0.02  # beside its axis, a force would spin the bare wrist of 1e-5 kg m^2 off
-    log = twin.run_closed_loop(plant(robot), law, reference, pushes=pushes_of(TEXT, tool))
+    push = Environment(pushes(TEXT), T_flange_tool=tool)
+    log = twin.run_closed_loop(plant(robot), law, reference, environment=push)
     q, qd = Q.copy(), np.zeros(6)
     for k, t in enumerate(reference.t):
         np.testing.assert_allclose(log.q[k], q, rtol=0, atol=1e-11)
@@ -156,8 +158,8 @@ def test_push_does_the_work_that_the_energy_gains():
     for dt in (4e-4, 2e-4, 1e-4):
         plant, q = twin.AnalyticPlant(robot, dt), np.array([0.3, 0.6])
         reference = twin.sample(twin.hold(q, 0.4), dt)
-        push = pushes_of("0.1:0.3 2,-1,4; 0.2:0.4 0,3,1 tool")
-        log = twin.run_closed_loop(plant, lambda state, _: -0.1 * state.qd, reference, pushes=push)
+        push = Environment(pushes("0.1:0.3 2,-1,4; 0.2:0.4 0,3,1 tool"))
+        log = twin.run_closed_loop(plant, lambda state, _: -0.1 * state.qd, reference, environment=push)
         v = np.einsum("kij,kj->ki", jacobian(robot, log.q), log.qd)
         power = np.sum(log.tau * log.qd, axis=1) + np.sum(log.wrench * v, axis=1)
         gained = energy(robot, log.q[-1], log.qd[-1]) - energy(robot, q, 0 * q)
@@ -183,10 +185,10 @@ def test_engine_is_the_model_under_a_push(name, drives, more):
     robot = robot.with_drives(drives)
     steps, q = more.get("steps_per_period", 1), Q[: robot.n]
     reference = twin.sample(twin.hold(q, 1.0), 1e-3 * steps)
-    push = pushes_of(TEXT.replace("0.2 ", "0.9 "), TOOL)
+    push = Environment(pushes(TEXT.replace("0.2 ", "0.9 ")), T_flange_tool=TOOL)
     with Simulation(robot) as simulation:
-        log = twin.run_closed_loop(simulation, soft(robot), reference, pushes=push, **more)
-    model = twin.run_closed_loop(twin.AnalyticPlant(robot), soft(robot), reference, pushes=push, **more)
+        log = twin.run_closed_loop(simulation, soft(robot), reference, environment=push, **more)
+    model = twin.run_closed_loop(twin.AnalyticPlant(robot), soft(robot), reference, environment=push, **more)
     assert np.max(np.abs(log.q - q)) > 0.01
     change = np.max(np.abs(np.diff(log.qd, axis=0)))
     assert log.model_residual() < 1e-12 * max(1.0, change)
@@ -213,5 +215,6 @@ def test_plant_without_wrenches_is_refused():
     robot = twin.load("irb140")
     p = twin.forward_kinematics(robot, Q)[:3, 3]
     plant = twin.ConstrainedPlant(robot, ToolOn(Plane(p, [0, 0, 1])))
-    with pytest.raises(ValueError, match="a push needs a plant whose step takes a wrench, got a Constrained"):
-        twin.run_closed_loop(plant, soft(robot), twin.sample(twin.hold(Q, 0.1), 1e-3), pushes=pushes_of(TEXT))
+    still = twin.sample(twin.hold(Q, 0.1), 1e-3)
+    with pytest.raises(ValueError, match="expected a plant whose step takes a wrench, got a Constrained"):
+        twin.run_closed_loop(plant, soft(robot), still, environment=Environment(pushes(TEXT)))
