@@ -109,6 +109,8 @@ class ConstrainedCircle(Scenario):
     def check(self, setup: Setup) -> None:
         """Raise an error if the drives are not ideal, or a window is to be opened."""
         one_of(setup.drives, "drives for this scenario", ("ideal",))
+        if setup.environment is not None:
+            raise ValueError("the constraint alone acts on the tool here: omit push and surface")
         if setup.gui:
             raise ValueError("this scenario runs in the analytic model, which has no window: omit gui")
 

@@ -60,7 +60,7 @@ class ServeEgm(Command):
   irb-twin egm serve --robot irb140 irb1600 --to 127.0.0.1:6510 127.0.0.1:6511
   irb-twin egm serve --lockstep --runs 1 --wait 10 --limit 60 --json session.json
 """
-    besides = ("controller", "robot", "reference", "close_window", "push")
+    besides = ("controller", "robot", "reference", "close_window")
 
     robot: tuple[str, ...] = option(
         ("irb140",),
@@ -256,7 +256,7 @@ class ServeAbb(Command):
   irb-twin abb serve station.toml --rws 8443 --omnicore --certificate server.pem
   irb-twin abb serve --load T_ROB1=guided.mod --egm 127.0.0.1:6520 --cycle once --lockstep
 """
-    besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload", "push")
+    besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
 
     file: Path | None = argument(
         "file of the station, see the guide; `irb-twin new station NAME` writes one", "STATION.toml", None

@@ -156,7 +156,8 @@ class RobotSession:
             job.plan, to=job.to, bind=job.bind, start=start, path=job.path,
             T_flange_tool=setup.T_flange_tool, sensors=setup.sensors,
             time_step=setup.time_step, steps_per_period=setup.steps_per_period,
-            gui=setup.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
+            gui=setup.gui, environment=setup.environment,
+            on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
         )  # fmt: skip
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> ServedRobot:
@@ -540,7 +541,7 @@ class Serving:
         start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
         arm = GuidedArm(
             plant, controller_for(plant.payload), start, sensors=setup.sensors, time_step=setup.time_step,
-            steps_per_period=setup.steps_per_period, gui=setup.gui,
+            steps_per_period=setup.steps_per_period, gui=setup.gui, environment=setup.environment,
         )  # fmt: skip
         try:
             return VirtualController(

@@ -531,6 +531,10 @@ class RunningLog:
         rows = np.arange(self._count + count - stored, self._count + count) % self._capacity
         for name, series in self._series.items():
             series[rows] = getattr(part, name)[count - stored :]
+        if part.surroundings is not None:
+            if "wrench" not in self._series:
+                self._series["wrench"] = np.zeros((self._capacity, 6))
+            self._series["wrench"][rows] = part.wrench[count - stored :]
         self._count += count
 
     def log(self, T_flange_tool: Floats, arrays: Mapping[str, np.ndarray]) -> Log | None:
@@ -546,4 +550,6 @@ class RunningLog:
         series = {name: array[rows] for name, array in self._series.items()}
         others: dict[str, Any] = {name: None for name in STANDS_FOR if name not in series}
         others["law_signals"] = {}  # the parts have those of their samples alone
+        if self._first.surroundings is not None:
+            others["surroundings"] = replace(self._first.surroundings, wrench=series.pop("wrench"))
         return replace(self._first, T_flange_tool=T_flange_tool, arrays=arrays, **series, **others)

@@ -175,7 +175,9 @@ STABLE = 2.0
 """Half of the limit of stability."""
 
 
-def check_contact(robot: Robot, environment: Environment, q: ArrayLike, time_step: float) -> None:
+def check_contact(
+    robot: Robot, environment: Environment, q: ArrayLike, time_step: float, *, known: bool = True
+) -> None:
     """Check that a motion touches the surfaces of an environment, and that they are soft enough for the step.
 
     A contact of the stiffness k and the damping d on the effective mass m is stable in semi-implicit steps T
@@ -187,6 +189,7 @@ def check_contact(robot: Robot, environment: Environment, q: ArrayLike, time_ste
         environment: pushes and surfaces.
         q: (N, n) positions along the motion, from its start, in [rad].
         time_step: step of the plant, in [s].
+        known: whether q is the whole motion, so that it must come near each surface.
 
     Raises:
         ValueError: the tool starts inside a body, never comes near a surface, or a surface is too stiff.
@@ -204,11 +207,11 @@ def check_contact(robot: Robot, environment: Environment, q: ArrayLike, time_ste
         name, deepest = f"surface {s + 1}, a {SHAPES[int(row[0])]}", float(depth[:, s].max())
         if depth[0, s] > RESTING:
             raise ValueError(f"the tool starts {1e3 * depth[0, s]:.3g} mm inside {name}")
-        if not deepest > -NEAR:
+        if known and not deepest > -NEAR:
             raise ValueError(
                 f"{name}, is out of reach: the motion comes no nearer than {-1e3 * deepest:.0f} mm"
             )
-        near = depth[:, s] > -NEAR
+        near = (depth[:, s] > -NEAR) | (not known)
         J = jacobian(robot, q[near], environment.T_flange_tool)[:, :3]
         across = np.einsum("ki,kij->kj", normal[near, s], J)
         moved = np.linalg.solve(mass_matrix(massive, q[near]), across[..., None])[..., 0]

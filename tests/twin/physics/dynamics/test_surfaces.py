@@ -325,7 +325,7 @@ def test_twist_of_the_tool_is_that_of_its_jacobian():
     world = Environment((), [surface(text("plane", "stiffness=1e3 damping=50 friction=0.3 tip=0.03"))], TOOL)
     qd = np.array([0.5, -0.3, 0.4, 1.0, -2.0, 3.0])
     F, T = world.at(ROBOT, 0.0, Q, qd)
-    np.testing.assert_array_equal(F, world.wrench(ROBOT, 0.0, Q, qd))
+    np.testing.assert_allclose(F, world.wrench(ROBOT, 0.0, Q, qd), rtol=0, atol=1e-14)
     n = np.array([0.1, -0.2, 1.0]) / np.linalg.norm([0.1, -0.2, 1.0])
     v, omega = (jacobian(ROBOT, Q, TOOL) @ qd).reshape(2, 3)
     expected = contact_by_hand(T[:3, 3], v, omega, n, n @ P, 1e3, 50, 0.3, 0.01, 0.03)

@@ -19,6 +19,8 @@ from twin.data.logs.log import Log, RunningLog
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.signals import RunningSensors
+from twin.physics.dynamics.environment import Environment
+from twin.physics.dynamics.operational_space import check_contact
 from twin.physics.engine.client import engine_installed
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
@@ -60,11 +62,13 @@ class GuidedArm:
         steps_per_period: engine steps per control period.
         gui: whether to show the arm in a window; the caller sets the pace.
         keep: duration of the log, which contains the end of the run, in [s].
+        environment: pushes on the tool, in the time since the start, and surfaces.
     """
 
     def __init__(
         self, robot: Robot, controller: Controller, start: Floats, *, sensors: Sensors | None = None,
         time_step: float = 1e-3, steps_per_period: int = 1, gui: bool = False, keep: float = 120.0,
+        environment: Environment | None = None,
     ) -> None:  # fmt: skip
         self.robot, self._controller, self._steps = robot, controller, steps_per_period
         self.period = time_step * steps_per_period
@@ -72,8 +76,10 @@ class GuidedArm:
         self._motors = MotorLimits.of(robot.active_drives, robot.tau_max)
         self._capacity = max(1, round(keep / self.period))
         self._log = RunningLog(self._capacity)
-        self._k = 0
+        self._k, self._environment, self._wrench = 0, environment, np.zeros(6)
         self._loads = [LoadChange(0, robot.payload, None)]
+        if environment is not None:
+            check_contact(robot, environment, [start], time_step, known=False)
         self.simulation: Simulation | AnalyticPlant
         if gui or engine_installed():
             self.simulation = Simulation(robot, time_step=time_step, gui=gui, real_time=False)
@@ -137,6 +143,7 @@ class GuidedArm:
             log = run_closed_loop(
                 self.simulation, self._controller, samples._replace(t=t),
                 steps_per_period=self._steps, part=True, sensors=self._sensors,
+                environment=self._environment,
             )  # fmt: skip
         except DivergenceError as error:
             if error.log is not None and len(error.log.t):
@@ -149,17 +156,17 @@ class GuidedArm:
 
     def _add(self, log: Log) -> None:
         self._log.add(log)
-        self._k += len(log.t)
+        self._k, self._wrench = self._k + len(log.t), log.wrench[-1]
 
     def poses(self, q: Floats, T_flange_tool: Floats) -> Floats:
         """Return the tool poses (..., 4, 4) `T_base_tool` at joint angles (..., n), in [rad]."""
         return forward_kinematics(self.robot, q) @ T_flange_tool  # the tool was checked before the run
 
     def push(self) -> Floats:
-        """Return the wrench (6,) `[f; mu]` that the user applies in the window, base axes, in [N, N m]."""
+        """Return the wrench (6,) `[f; mu]` of the user in the window and of the environment, base axes."""
         bench = self.simulation.bench
         force = None if bench is None else bench.push
-        return np.zeros(6) if force is None else np.concatenate((force, np.zeros(3)))
+        return self._wrench if force is None else self._wrench + np.concatenate((force, np.zeros(3)))
 
     def show_tool(self, T_flange_tool: Floats) -> None:
         """Show the tool with pose (4, 4) on the flange in the window, if any."""

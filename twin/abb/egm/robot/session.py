@@ -49,6 +49,7 @@ from twin.base.errors import DivergenceError, EgmError, TwinError
 from twin.data.logs.log import Log
 from twin.data.logs.recordings.recording import Recording
 from twin.physics.control.signals import whole_steps
+from twin.physics.dynamics.environment import Environment
 from twin.physics.kinematics.forward import tool_pose as checked_tool
 from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.evaluation import joint_vector
@@ -521,6 +522,7 @@ class EgmRobot:
         time_step: time step of the engine, in [s].
         steps_per_period: engine steps per control period; the control period must divide the cycle.
         gui: whether to show the robot in a window; closing the window ends the run.
+        environment: pushes on the tool, in the time since the start, and surfaces.
         on_event: callback for every `Event`, called in the thread of the robot.
 
     Raises:
@@ -545,6 +547,7 @@ class EgmRobot:
         time_step: float = 1e-3,
         steps_per_period: int = 1,
         gui: bool = False,
+        environment: Environment | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         require_turning_joints(robot)
@@ -557,7 +560,7 @@ class EgmRobot:
         whole_periods(self.settings.cycle, time_step * whole_steps(steps_per_period))
         self._make_arm = partial(
             GuidedArm, robot, controller, self._start, sensors=sensors, time_step=time_step,
-            steps_per_period=steps_per_period, gui=gui, keep=self._plan.keep,
+            steps_per_period=steps_per_period, gui=gui, keep=self._plan.keep, environment=environment,
         )  # fmt: skip
         self._on_event = on_event
         self._pace = make_pace(self.settings.cycle, self._plan.wait)
