@@ -35,8 +35,8 @@ class Plot(Command):
     logs: tuple[Path, ...] = argument("a log file; logs stand before all options", "LOG")
     what: tuple[str, ...] = option(
         ("error",),
-        "quantities to plot, one picture each: error, torque, speed, position, pose, push, force, moment at "
-        "the joints, or a signal of the controller, as disturbance of dob (default error)",
+        "quantities to plot, one picture each: error, torque, speed, position, pose, wrench, force, moment "
+        "at the joints, or a signal of the controller, as disturbance of dob (default error)",
         "WHAT",
     )
     joint: tuple[str, ...] = option(

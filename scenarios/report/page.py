@@ -426,7 +426,7 @@ def curve_figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, A
         quantities[LOAD] = _panels(shown, titles, series)
     if pushed := [one for one in shown if one.log.surroundings is not None]:
         wrenches = [one.log.wrench for one in pushed]
-        quantities[title_of("push")] = _panels(pushed, list(COMPONENTS.items()), wrenches)
+        quantities[title_of("wrench")] = _panels(pushed, list(COMPONENTS.items()), wrenches)
     for signal in dict.fromkeys(name for one in shown for name in one.log.law_signals):
         having = [one for one in shown if signal in one.log.law_signals]
         titles = [column[:2] for column in signal_columns(having[0].log, signal)]

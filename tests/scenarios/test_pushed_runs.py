@@ -121,16 +121,16 @@ def test_log_without_a_push_has_no_array_of_one(tmp_path):
 
 
 def test_push_has_curves(pushed):
-    drawn = panels({"run": pushed.log}, "push")
+    drawn = panels({"run": pushed.log}, "wrench")
     assert [(panel.title, panel.unit) for panel in drawn][::3] == [("fx", "N"), ("mx", "N m")]
     np.testing.assert_array_equal(drawn[2].curves[0].values, pushed.log.wrench[:, 2])
-    with pytest.raises(ValueError, match="joints can be chosen for all quantities but the push"):
-        panels({"run": pushed.log}, "push", ["joint_1"])
+    with pytest.raises(ValueError, match="joints can be chosen for all quantities but the wrench"):
+        panels({"run": pushed.log}, "wrench", ["joint_1"])
     free = JointTracking(duration=0.1).run(Setup()).log
     shown = [Logged(pushed.log, "pushed", "red"), Logged(free, "free", "blue")]
     figures = curve_figures(shown, 500)
-    assert "Push: wrench on the tool, in base axes" in figures
-    assert "Push: wrench on the tool, in base axes" not in curve_figures(shown[1:], 500)
+    assert "Wrench of the environment on the tool, in base axes" in figures
+    assert "Wrench of the environment on the tool, in base axes" not in curve_figures(shown[1:], 500)
     assert curve_count(shown[:1]) == curve_count(shown[1:]) + 6
 
 

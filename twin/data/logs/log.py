@@ -313,7 +313,7 @@ class Log:
         """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
 
         Args:
-            what: "error", "torque", "speed", "position", "pose", "force", "moment", "push", or the name
+            what: "error", "torque", "speed", "position", "pose", "force", "moment", "wrench", or the name
                 of a signal of a controller, as "disturbance".
             joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 

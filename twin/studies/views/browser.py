@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
+from itertools import product, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import SHOWN
 from twin.physics.rotations.rotations import quaternion_from_matrix
 from twin.physics.trajectories.joint_paths import NEAR_SINGULAR, singular_distances
+from twin.studies.views.touch import arrows, surface_meshes
 
 if TYPE_CHECKING:
     from viser import FrameHandle, ViserServer
@@ -150,7 +151,13 @@ def replay(
             server.scene.add_line_segments(
                 "/nearest points", np.array(lines), (255, 0, 0), thickness=4.0, thickness_units="screen"
             )
+        for k, (vertices, faces) in enumerate(surface_meshes(first)):
+            server.scene.add_mesh_simple(
+                f"/surface {k + 1}", vertices, faces, color=FIXTURE, flat_shading=True, opacity=0.6,
+                side="double", cast_shadow=False, receive_shadow=False,
+            )  # fmt: skip
         moving = [moved_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
+        moving += [moved_force(server, one, times, k) for k, one in enumerate(drawn, start=1)]
         for arm in moving:
             next(arm)
         recorder = server.get_scene_serializer()
@@ -321,6 +328,22 @@ def moved_arm(
     handles, T = add_arm(server, robot, meshes, arm, number), link_poses(robot, arm.q)
     for frame in range(len(T)):
         place(handles, T[frame], T[frame - 1] if frame else None)
+        yield
+
+
+def moved_force(server: ViserServer, one: Logged, times: NDArray, number: int) -> Iterator[None]:
+    """Add the arrow of the force on a tool; every further step shows that of the next frame."""
+    if len(found := arrows(one.log)) == 0:
+        yield from repeat(None)
+        return
+    shown = at_times(one.log, found, times)
+    handle = server.scene.add_arrows(
+        f"/force {_word(one.label, number)}", shown[:1], _rgb(one.colour), shaft_radius=0.006,
+        head_radius=0.014, head_length=0.03,
+    )  # fmt: skip
+    for frame in range(len(times)):
+        handle.points = shown[frame : frame + 1].astype(np.float32)
+        handle.visible = bool(np.any(shown[frame, 0] != shown[frame, 1]))
         yield
 
 

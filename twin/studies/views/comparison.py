@@ -64,8 +64,8 @@ class Comparison:
         """Return a figure of the logs over time, overlaid, one panel per joint; a notebook shows it.
 
         Args:
-            what: "error", "torque", "speed", "position", "pose", "force", "moment", "push", or the name of a
-                signal of a controller, as "disturbance".
+            what: "error", "torque", "speed", "position", "pose", "force", "moment", "wrench", or the name of
+                a signal of a controller, as "disturbance".
             joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
         Raises:

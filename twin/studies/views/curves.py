@@ -272,7 +272,7 @@ TITLES = {
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
     "force": "Force at each joint, in the axes of the link that it moves; base and pins in base axes",
     "moment": "Moment at each joint, in the axes of the link that it moves; base in base axes",
-    "push": "Push: wrench on the tool, in base axes",
+    "wrench": "Wrench of the environment on the tool, in base axes",
 }
 """Quantities that can be drawn, with the titles of their pictures."""
 SIGNALS = {
@@ -337,7 +337,11 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}
-    kinds = {"pose": [_pose], "push": [_push], "error": [_joints] if joints else [_joints, _tool_error]}
+    kinds = {
+        "pose": [_pose],
+        "wrench": [_of_environment],
+        "error": [_joints] if joints else [_joints, _tool_error],
+    }
     others = _signals if what not in TITLES else _wrenches if what in WRENCHES else _joints
     for kind in kinds.get(what, [others]):
         for name, log in logs.items():
@@ -354,7 +358,7 @@ def title_of(what: str) -> str:
 
 
 def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
-    if what in ("pose", "push"):
+    if what in ("pose", "wrench"):
         raise ValueError(f"joints can be chosen for all quantities but the {what}")
     known = dict.fromkeys(
         name
@@ -414,7 +418,7 @@ def _wrenches(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]
             yield f"{owner} {axis}", "N" if what == "force" else "N m", Curve(name, log.t, component)
 
 
-def _push(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
+def _of_environment(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
     for (component, unit), values in zip(COMPONENTS.items(), log.wrench.T, strict=True):
         yield component, unit, Curve(name, log.t, values)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
+from scipy.spatial import ConvexHull
 
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import TwinError
@@ -25,6 +26,7 @@ from twin.physics.engine.client import require_engine
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.limits import folded
+from twin.studies.views.touch import arrows, surface_meshes
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -433,6 +435,7 @@ FLAT = (WHITE, INK, GREY, PALE, FIRST, *GHOSTS)
 ROW, STRIP = 19, 34  # heights of a line of the legend and of the time bar, in pixels
 EDGE = 0.93  # largest share of the area between legend and time bar that the arm fills
 MOMENTS = 8  # samples of a log for which the camera is placed
+HEAD = 16.0  # length of the head of an arrow, in pixels
 COARSE = 200  # width of the images that locate the arm, in pixels
 POINTS = 800  # largest number of points of a path
 GROUND = 0.25  # distance between lines on the ground, in m
@@ -468,10 +471,12 @@ class Scene:
         try:
             for track in tracks:  # only drawn: neither drives nor payload matter
                 self.arms.append(Simulation(track.log.robot.with_drives("ideal").with_payload(None)))
+            self.arrows = [arrows(track.log) for track in tracks]
             self.camera: dict = {"yaw_deg": yaw_deg, "pitch_deg": pitch_deg}
             self.camera |= self._in_view()
             self.paths = [self._pixels(track.tool[track.samples]) for track in tracks]
             self.flanges = [self._flanges(track) for track in tracks]
+            self.forces = [self._pixels(one.reshape(-1, 3)) if len(one) else None for one in self.arrows]
             self.background = self._background()
         except BaseException:
             self.close()
@@ -509,6 +514,8 @@ class Scene:
             _line(draw, np.stack([self.flanges[k][len(done) - 1], done[-1]]), INK, 4)
             _line(draw, done, color, 3)
             _dot(draw, done[-1], color, 5)
+            if (force := self.forces[k]) is not None:
+                _arrow(draw, force[2 * sample], force[2 * sample + 1], color)
         canvas = canvas.resize(self.size, Image.Resampling.BOX, reducing_gap=None)
         self._write(ImageDraw.Draw(canvas), samples, time, label)
         return canvas
@@ -534,6 +541,9 @@ class Scene:
             for ends in ([[k, -count], [k, count]], [[-count, k], [count, k]]):
                 line = np.insert(GROUND * np.array(ends, dtype=float), 2, 0.0, axis=1)
                 _line(draw, self._pixels(line), PALE, 2 if k else 3)
+        for vertices, _ in surface_meshes(self.tracks[0].log):
+            seen = self._pixels(vertices)
+            draw.polygon([tuple(seen[k]) for k in ConvexHull(seen).vertices], PALE, GREY)
         for path in reference_paths(self.tracks):
             _line(draw, self._pixels(path), GREY, 5)
         return canvas
@@ -544,6 +554,7 @@ class Scene:
             [
                 [[0.0, 0.0, 0.0]],
                 *(points for track in self.tracks for points in (track.tool, track.tool_reference)),
+                *(one[:, 1] for one in self.arrows),
             ]
         )
         points = points[np.isfinite(points).all(axis=1)]
@@ -585,10 +596,12 @@ class Scene:
             left = width - 20 - draw.textlength("reference path", _font(13))
             draw.line((left - 22, y + 8, left, y + 8), GREY, 3)
             y += ROW
-        for track, sample, color in zip(self.tracks, samples, self.colors, strict=True):
+        for k, (track, sample, color) in enumerate(zip(self.tracks, samples, self.colors, strict=True)):
             draw.rounded_rectangle((12, y + 2, 25, y + 13), 3, color)
             draw.text((33, y), track.name, INK, _font(13))
             distance = f"tool error {_millimetres(track.tool_distance[sample])}"
+            if self.forces[k] is not None:
+                distance = f"{np.linalg.norm(track.log.wrench[sample, :3]):.1f} N, {distance}"
             draw.text((width - 12, y), distance, INK, _font(13), anchor="ra")
             y += ROW
             if track.log.program and (line := track.log.program.text(sample)):
@@ -628,6 +641,17 @@ def _line(draw: ImageDraw.ImageDraw, points: np.ndarray, color: tuple[int, int, 
     points = points[:: 1 + len(points) // POINTS]
     if len(points) > 1:
         draw.line([tuple(point) for point in points.tolist()], color, width, joint="curve")
+
+
+def _arrow(
+    draw: ImageDraw.ImageDraw, tail: np.ndarray, head: np.ndarray, color: tuple[int, int, int]
+) -> None:
+    """Draw an arrow; one of a few pixels has no head."""
+    along = head - tail
+    _line(draw, np.stack([tail, head]), color, 6)
+    if (length := float(np.linalg.norm(along))) > 2 * HEAD:
+        back, aside = HEAD * along / length, HEAD / 2 * np.array([-along[1], along[0]]) / length
+        draw.polygon([tuple(head + back / 2), tuple(head - back + aside), tuple(head - back - aside)], color)
 
 
 def _dot(draw: ImageDraw.ImageDraw, point: np.ndarray, color: tuple[int, int, int], radius: int) -> None:
