@@ -36,7 +36,7 @@ class Bench(Command):
 """
     besides = (
         "controller", "robot", "gui", "close_window", "seed", "reference",
-        "encoder", "noise", "speed_cutoff", "delay", "push",
+        "encoder", "noise", "speed_cutoff", "delay", "push", "surface", "force_sensor",
     )  # fmt: skip
 
     robot: str = argument("name of the robot, or path of its robot.toml or URDF", "ROBOT", "irb140")

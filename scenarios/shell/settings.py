@@ -24,11 +24,11 @@ from twin.base.errors import TwinError, WrongUse
 TOPICS = {
     "the robot": (
         *("robot", "tool_frame", "lock", "unphysical", "package_path"),
-        *("mounting", "tool", "payload", "push", "drives"),
+        *("mounting", "tool", "payload", "push", "surface", "drives"),
     ),
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference", "learned"),
     "the model in the controller": ("model_drives", "model_payload"),
-    "the measurements of the controller": ("encoder", "noise", "speed_cutoff", "delay"),
+    "the measurements of the controller": ("encoder", "noise", "speed_cutoff", "delay", "force_sensor"),
     "the run": ("seed", "gui", "close_window"),
 }
 """Settings of every scenario in the order of the help; `--controller` is an option of each command."""

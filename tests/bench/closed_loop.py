@@ -10,7 +10,8 @@ import controllers
 from tests.bench.bullet import loaded
 from tests.bench.timing import Meter, NotComparableError, Row, same
 from tests.support.sample_drives import uncoupled
-from twin import Robot, Simulation, hold, run_closed_loop, sines
+from twin import Robot, Simulation, forward_kinematics, hold, run_closed_loop, sines
+from twin.physics.dynamics.environment import Environment, surface
 from twin.physics.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
 
 ROUNDING = 1e-15
@@ -32,6 +33,16 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
                 partial(run_closed_loop, simulation, controller, reference), bare,
                 ours_per_call=steps, theirs_per_call=steps, goal=goal, agree=partial(_agree, bare),
             )  # fmt: skip
+    height = forward_kinematics(robot, robot.poses["test_1"])[2, 3]
+    still, law = sample(hold(robot.poses["test_1"], 1.0), 1e-3), controllers.make("computed_torque", robot)
+    floor = surface(f"plane=0,0,1 at=0,0,{height} stiffness=1e3 damping=2 friction=0.3 slip=1")
+    with Simulation(robot) as simulation:
+        yield meter.compare(
+            "closed loop at 1 kHz, computed_torque, in contact, a step", "the same loop, free",
+            partial(run_closed_loop, simulation, law, still, environment=Environment((), [floor])),
+            partial(run_closed_loop, simulation, law, still),
+            ours_per_call=len(still.t), theirs_per_call=len(still.t), goal=None,
+        )  # fmt: skip
 
 
 def _agree(bare: Callable[[float], np.ndarray], log, final: np.ndarray) -> None:

@@ -9,11 +9,12 @@ import mujoco
 import numpy as np
 
 import controllers
-from tests.bench.mujoco_arm import loaded
-from tests.bench.timing import Meter, Row, same
-from twin import ControlLaw, Robot, Sensors, run_rollouts, sines
+from tests.bench.mujoco_arm import loaded, pressing
+from tests.bench.timing import Meter, NotComparableError, Row, same
+from twin import ControlLaw, Robot, Sensors, forward_kinematics, hold, run_rollouts, sines
 from twin.base.errors import DriveWarning
 from twin.base.threads import VARIABLE
+from twin.physics.dynamics.environment import Environment, surface
 from twin.physics.trajectories.sampling import Samples, sample
 
 STEPS = 4000
@@ -49,6 +50,8 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
             ours_per_call=STEPS, theirs_per_call=STEPS, goal=0.55,
             agree=None if robot.passive else lambda rollout, _: _same_motion(rollout, model, data),
         )  # fmt: skip
+    if not robot.passive:
+        yield _in_contact(robot, law, meter)
     laws, short = _sweep(robot, reference, meter)
     count = len(laws)
     with on_threads(1):
@@ -60,6 +63,30 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     if robot.drives is not None:
         yield from _with_drives(robot, laws, short, meter)
     yield _two_cores(robot, laws, short, meter)
+
+
+def _in_contact(robot: Robot, law: ControlLaw, meter: Meter) -> Row:
+    """Compare a rollout on a plane with friction to MuJoCo's step with one contact."""
+    q, steps = np.array([0.3, 0.4, -0.2, 0.5, 0.7, -0.4]), STEPS // 4
+    height = forward_kinematics(robot, q)[2, 3]
+    model, data = pressing(robot, q, height + 1e-3)
+    row = surface(f"plane=0,0,1 at=0,0,{height + 1e-6} stiffness=1e3 damping=2 friction=0.3 slip=1")
+    hold_there, world = sample(hold(q, steps * 1e-3), 1e-3), Environment((), [row])
+
+    def theirs():
+        mujoco.mj_step(model, data, steps)
+        return data.ncon
+
+    def agree(rollout, contacts):
+        deepest = height + 1e-6 - forward_kinematics(robot, rollout.q[-1])[2, 3]
+        if contacts != 1 or not deepest > 0:
+            raise NotComparableError("not comparable: one of the tools does not touch the plane")
+
+    return meter.compare(
+        f"rollout of the {robot.name} in contact, a step", "mj_step with one contact, its own loop in C",
+        lambda: run_rollouts(robot, law, hold_there, environment=world), theirs,
+        ours_per_call=steps, theirs_per_call=steps, goal=None, agree=agree,
+    )  # fmt: skip
 
 
 def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:

@@ -47,7 +47,7 @@ def test_engine_is_judged_and_tracking_is_not(pushed):
     assert outcomes["friction - its law"] == "passes"
     assert outcomes["largest joint error"] == "not judged"
     assert pushed.outcome == "not judged"
-    assert pushed.tracking.reason == "no bound known under a push, which the controller does not know"
+    assert pushed.tracking.reason == "no bound known under a wrench on the tool, which the controller does not know"
     assert not is_exact(pushed.run)
     assert is_exact(JointTracking(duration=0.1).run(JointTracking.setup(drives="rigid")))
 
