@@ -47,7 +47,10 @@ def test_engine_is_judged_and_tracking_is_not(pushed):
     assert outcomes["friction - its law"] == "passes"
     assert outcomes["largest joint error"] == "not judged"
     assert pushed.outcome == "not judged"
-    assert pushed.tracking.reason == "no bound known under a wrench on the tool, which the controller does not know"
+    assert (
+        pushed.tracking.reason
+        == "no bound known under a wrench on the tool, which the controller does not know"
+    )
     assert not is_exact(pushed.run)
     assert is_exact(JointTracking(duration=0.1).run(JointTracking.setup(drives="rigid")))
 
@@ -166,7 +169,9 @@ def test_commands_of_studies_have_no_such_option(command, capsys):
 
 
 def test_identification_refuses_a_push(pushed):
-    with pytest.raises(IdentificationError, match="a push acted on the tool; identify a run without --push"):
+    with pytest.raises(
+        IdentificationError, match="a wrench acted on the tool; identify a run with"
+    ):
         twin.identification.measurements_of_log(pushed.log)
 
 
