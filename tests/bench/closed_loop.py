@@ -35,7 +35,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
             )  # fmt: skip
     height = forward_kinematics(robot, robot.poses["test_1"])[2, 3]
     still, law = sample(hold(robot.poses["test_1"], 1.0), 1e-3), controllers.make("computed_torque", robot)
-    floor = surface(f"plane=0,0,1 at=0,0,{height} stiffness=1e3 damping=2 friction=0.3 slip=1")
+    floor = surface(f"plane=0,0,1 at=0,0,{height + 1e-4} stiffness=1e3 damping=2 friction=0.3 slip=1")
     with Simulation(robot) as simulation:
         yield meter.compare(
             "closed loop at 1 kHz, computed_torque, in contact, a step", "the same loop, free",

@@ -335,7 +335,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
             f"{name}: the payload changes during the run; identify a part of it (twin.logs.parts)"
         )
     if log.surroundings is not None:
-        raise IdentificationError(f"{name}: a wrench acted on the tool; identify a run without --push, --surface")
+        raise IdentificationError(f"{name}: a wrench acted on the tool; identify a run without one")
     seen = log.q_seen is not log.q_motor
     elastic = log.drives == "elastic"
     if seen or log.steps_per_period > 1:

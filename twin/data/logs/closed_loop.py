@@ -186,7 +186,11 @@ class _Loop:
         if environment is None and getattr(getattr(sensors, "sensors", sensors), "force", None) is not None:
             environment = Environment()  # the sensor measures weight, offset and noise
         self.environment, self.wrench = environment, np.zeros((len(reference.t), 6))
-        self.felt = np.zeros(6)
+        self.felt, self.tool = (
+            np.zeros(6),
+            np.eye(4) if environment is None else environment.T_flange_tool.copy(),
+        )
+        self.tool.setflags(write=False)  # so that a plant checks it once
         N, n = reference.q.shape
         if isinstance(controller, ControlLaw) and controller.robot.n != n:
             raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
@@ -306,7 +310,7 @@ class _Loop:
         F, plant = self.wrench[k], self.plant
         if step > 0:
             F, _ = environment.at(plant.robot, self.times[k] + step * plant.time_step, *plant.state())
-        return (F, environment.T_flange_tool) if np.any(F) else ()
+        return (F, self.tool) if np.any(F) else ()
 
     def log(self, samples: int) -> Log:
         """Return the log of the first `samples` samples."""

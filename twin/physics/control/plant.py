@@ -9,7 +9,7 @@ from twin.base.arrays import checked_time_step
 from twin.physics.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOINT, RunningSensors
 from twin.physics.dynamics.environment import checked_wrench, joint_torque
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
-from twin.physics.kinematics.forward import tool_pose
+from twin.physics.kinematics.forward import LastTool
 from twin.physics.robot.drives.drive_step import Q_MOTOR as Q_MOTOR_OF_TRAIN
 from twin.physics.robot.drives.drive_step import QD_MOTOR as QD_MOTOR_OF_TRAIN
 from twin.physics.robot.drives.drive_step import DriveTrain
@@ -139,7 +139,7 @@ class AnalyticPlant:
         self._state = np.zeros((2, robot.n))
         self._q, self._qd = self._state
         self._qdd, self._tau = np.zeros((2, robot.n))
-        self._M = np.empty((robot.n, robot.n))
+        self._M, self._tool = np.empty((robot.n, robot.n)), LastTool()
         drives = robot.active_drives
         self._drives = DriveTrain(drives, robot.drive_mode, self.time_step) if drives is not None else None
         if self._drives is not None:
@@ -221,7 +221,7 @@ class AnalyticPlant:
     def _pushed(self, wrench: ArrayLike, T_flange_tool: ArrayLike | None) -> np.ndarray:
         """Return the joint torque (n,) of a wrench at the tool."""
         F, J, found = checked_wrench(wrench), np.empty((6, self.robot.n)), np.empty(self.robot.n)
-        self.robot.kernels.jacobian(self._q, tool_pose(T_flange_tool), J)
+        self.robot.kernels.jacobian(self._q, self._tool(T_flange_tool), J)
         joint_torque(J, F, found)
         return found
 

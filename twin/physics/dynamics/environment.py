@@ -90,7 +90,8 @@ class Environment:
             if rows.ndim != 2 or rows.shape[1] != columns:
                 raise ValueError(f"expected rows (R, {columns}) of {name}, got shape {rows.shape}")
             object.__setattr__(self, name, rows)
-        object.__setattr__(self, "T_flange_tool", copied(real_array(self.T_flange_tool, "T_flange_tool")))
+        T = copied(real_array(self.T_flange_tool, "T_flange_tool"))
+        object.__setattr__(self, "T_flange_tool", T)
         for number in dict.fromkeys(self.pushes[:, 0].tolist()):
             one = self.pushes[self.pushes[:, 0] == number]
             times = one[:, 2]

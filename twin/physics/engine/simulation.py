@@ -38,6 +38,7 @@ from twin.physics.engine.body import (
 )
 from twin.physics.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
 from twin.physics.engine.drives import EngineDrives
+from twin.physics.kinematics.forward import LastTool
 from twin.physics.kinematics.forward import tool_pose as checked_tool
 from twin.physics.multibody.axis_torques import total_torque
 from twin.physics.robot.evaluation import joint_vector
@@ -92,6 +93,7 @@ class Simulation(AbstractContextManager):
         self.bench: Bench | None = None
         self._pace: Bench | RealTimeClock | None = None
         self._drawn: tuple[Any, Ghost] | None = None
+        self._tool = LastTool()
         self._client = connected()
         try:
             self._build()
@@ -235,11 +237,14 @@ class Simulation(AbstractContextManager):
                 raise self._failure()
             wrench, T_flange_tool = bench.pushed(wrench, T_flange_tool)
         # Check first: a torque that is set for a failed step would act in the next one.
-        push = None if wrench is None else (checked_wrench(wrench), checked_tool(T_flange_tool))
+        push = None
+        if wrench is not None:
+            F = checked_wrench(wrench).reshape(2, 3) @ self._R_world_base.T
+            push = F, (self._T_inertial_flange @ self._tool(T_flange_tool))[:3, 3]
         try:
             self._tau = forces = finite_list(self.robot, tau)
             if drives is not None:
-                pushed = None if push is None else self.jacobian(drives.state[0], push[1]).T @ push[0]
+                pushed = None if push is None else self._joint_torque(drives.state[0], *push)
                 forces = drives.torques(forces, pushed)
                 if pushed is not None:
                     # An external force would be rounded again, which a wrist of 1e-5 kg m^2 does not forgive.
@@ -270,13 +275,23 @@ class Simulation(AbstractContextManager):
         if self._pace is not None:
             self._pace.after_step()
 
-    def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
-        """Apply a wrench to the flange's link in the next step."""
-        arm, frame = (self._body, self._flange_link), pybullet.WORLD_FRAME
-        where = self._R_world_base @ self.tool_pose(T_flange_tool)[:3, 3]
-        force, moment = F.reshape(2, 3) @ self._R_world_base.T
-        self._client.applyExternalForce(*arm, force.tolist(), where.tolist(), frame)
-        self._client.applyExternalTorque(*arm, moment.tolist(), frame)
+    def _push(self, F: np.ndarray, point: np.ndarray) -> None:
+        """Apply force and moment F (2, 3), world axes, at a point of the flange's link in the next step."""
+        client, arm, frame = self._client, (self._body, self._flange_link), pybullet.WORLD_FRAME
+        origin, quaternion = client.getLinkState(*arm, computeForwardKinematics=1)[:2]
+        R = np.array(client.getMatrixFromQuaternion(quaternion)).reshape(3, 3)
+        force, moment = F.tolist()
+        client.applyExternalForce(*arm, force, (origin + R @ point).tolist(), frame)
+        client.applyExternalTorque(*arm, moment, frame)
+
+    def _joint_torque(self, q: np.ndarray, F: np.ndarray, point: np.ndarray) -> np.ndarray:
+        """Return the joint torques (n,) of force and moment F (2, 3), world axes, at a point of that link."""
+        arm, q_tree = (self._body, self._flange_link), self.robot.tree_positions(q)
+        # PyBullet measures the point from the joint's origin, in the axes of the inertial frame.
+        point = point + self._T_link_inertial[:3, :3].T @ self._T_link_inertial[:3, 3]
+        return (
+            tree_jacobian(self._client, *arm, point, q_tree, self._joints) @ self.robot.embedding
+        ).T @ F.ravel()
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Return the engine's pose (4, 4) `T_base_tool`."""

@@ -334,6 +334,32 @@ def tool_pose(T_flange_tool: ArrayLike | None, name: str = "T_flange_tool") -> n
     return rigid_poses(T, name)
 
 
+class LastTool:
+    """Pose of a tool that is used again and again, checked once if nobody can write to it.
+
+    The check takes longer than a step of an engine.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.physics.kinematics.forward import LastTool
+        >>> tool, pose = LastTool(), np.eye(4)
+        >>> pose.setflags(write=False)
+        >>> tool(pose) is tool(pose)
+        True
+    """
+
+    def __init__(self) -> None:
+        self._given: ArrayLike | None = None
+        self._checked = FLANGE
+
+    def __call__(self, T_flange_tool: ArrayLike | None) -> np.ndarray:
+        """Return the checked pose (4, 4); the flange itself for `None`."""
+        fixed = isinstance(T_flange_tool, np.ndarray) and not T_flange_tool.flags.writeable
+        if T_flange_tool is not self._given or not fixed:
+            self._given, self._checked = T_flange_tool, tool_pose(T_flange_tool)
+        return self._checked
+
+
 def base_in_object(T_world_base: ArrayLike | None, T_world_object: ArrayLike | None) -> np.ndarray:
     """Return the pose (4, 4) of the base in an object's frame; `None` stands for the world's frame."""
     T = tool_pose(T_world_base, "T_world_base")
