@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.abb.controller.motion import Motion
-from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
+from twin.abb.egm.robot.guided_arm import Controller, GuidedArm, same_payload
 from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid.planning import Limits
 from twin.abb.rapid.targets import Arm, is_load, payload_of, tool_frame
@@ -118,14 +118,6 @@ class MechanicalUnit:
             return None
         samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
         return replace(log, program=ProgramLines.of(list(self._marks), samples))
-
-
-def same_payload(one: Payload | None, other: Payload | None) -> bool:
-    """Return whether two payloads are equal."""
-    if one is None or other is None:
-        return one is other
-    pairs = ((one.com, other.com), (one.inertia, other.inertia))
-    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)
 
 
 LOOK = 5

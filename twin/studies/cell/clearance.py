@@ -178,12 +178,10 @@ class Clearance:
     def payload(self, name: str) -> Payload:
         """Return a part that is held as the payload of the arm: its mass fills its shapes evenly."""
         T_flange_joint, sums = np.linalg.inv(self.robot.tree.T_joint_flange), np.zeros(10)
-        for one in self.solids:
-            if one.name == name:
-                shape = one.geometry
-                com, inertia = shape.computeCOM(), shape.computeMomentofInertiaRelatedToCOM()
-                body = inertial_parameters(shape.computeVolume(), com, inertia)
-                sums += transformed_parameters(body, T_flange_joint @ one.T)
+        for shape, T in ((one.geometry, one.T) for one in self.solids if one.name == name):
+            com, inertia = shape.computeCOM(), shape.computeMomentofInertiaRelatedToCOM()
+            body = inertial_parameters(shape.computeVolume(), com, inertia)
+            sums += transformed_parameters(body, T_flange_joint @ T)
         return Payload(*body_from_parameters(sums * self.parts[name] / sums[0]))
 
     def nearest_part(self, q: ArrayLike, T_flange_tool: Floats) -> tuple[float, str]:
