@@ -22,6 +22,7 @@ from scenarios.abb.background import RunningController
 from twin.abb.controller.execution import Question
 from twin.abb.rapid.targets import tool_frame
 from twin.base.errors import RapidError, TwinError, WrongUse
+from twin.studies.cell.cell import body_name
 
 if TYPE_CHECKING:
     from twin.physics.robot.robot import Robot
@@ -57,6 +58,8 @@ class Seen(NamedTuple):
         events: texts of the last events and lines, the newest first.
         masters: domains of which a client of web services has the mastership.
         nearest: nearest pair of the arm, None if it is not judged.
+        places: joint that moves each of the bodies that are shown, -1 without one, and the pose (4, 4) in its
+            frame of what was the base frame at first.
     """
 
     q: np.ndarray
@@ -68,6 +71,7 @@ class Seen(NamedTuple):
     events: tuple[str, ...]
     masters: tuple[str, ...]
     nearest: Nearest | None
+    places: Sequence[tuple[int, np.ndarray]]
 
 
 class Shown(NamedTuple):
@@ -158,6 +162,7 @@ class Pendant:
         running, controller = self._running, self._controller
         clearance, signals = controller.supervision.clearance, controller.signals
         q = controller.arm.q.copy()
+        self._first = () if clearance is None else np.linalg.inv(clearance.poses(q))
         return Shown(
             controller.robot,
             q,
@@ -179,6 +184,12 @@ class Pendant:
     def _state(self) -> Seen:
         """Return the present state; called between the turns of the programs."""
         controller, signals = self._controller, self._controller.signals
+        clearance, robot = controller.supervision.clearance, controller.robot
+        places = [
+            (one.body, one.T @ first)
+            for one, first in zip(clearance.solids if clearance else (), self._first, strict=True)
+            if one.name != body_name(robot, one.body)
+        ]
         execution, unit, moves = controller.execution, controller.unit, bool(controller.unit.motion.paths)
         tasks = {
             one.settings.name: SeenTask(
@@ -197,7 +208,7 @@ class Pendant:
         return Seen(
             controller.arm.q.copy(), tool_frame(unit.tool), state, tasks, values,
             dict(execution.questions), tuple(f"{t:.3f} s  {text}" for t, text in both[:MOST_EVENTS]),
-            tuple(self._masters()), controller.supervision.now,
+            tuple(self._masters()), controller.supervision.now, places,
         )  # fmt: skip
 
     def _text(self, task: str, file: str) -> str:

@@ -312,26 +312,25 @@ class Scene:
         browser.surroundings(
             server, robot, np.concatenate([browser.reached(meshes, link_poses(robot, poses)), *around])
         )
-        self._links = browser.add_arm(server, robot, meshes, browser.Arm(robot.name, q[None], None), 1)
-        self._before: np.ndarray | None = None
-        T_flange = link_poses(robot, q)[-1]
-        for k, (vertices, faces, name) in enumerate(bodies):
-            is_tool = name == "tool"
-            if is_tool:  # it moves with the last link
-                vertices = (vertices - T_flange[:3, 3]) @ T_flange[:3, :3]
+        links = browser.add_arm(server, robot, meshes, browser.Arm(robot.name, q[None], None), 1)
+        fixtures = [
             server.scene.add_mesh_simple(
-                f"{self._links[-1].name}/tool {k}" if is_tool else f"/cell/{k}", vertices, faces,
-                color=browser.FIXTURE, flat_shading=True, opacity=0.8, cast_shadow=False,
-                receive_shadow=False,
-            )  # fmt: skip
+                f"/cell/{k}", vertices, faces, color=browser.FIXTURE, flat_shading=True, opacity=0.8,
+                cast_shadow=False, receive_shadow=False,
+            )
+            for k, (vertices, faces, _) in enumerate(bodies)
+        ]  # fmt: skip
+        self._moving: list[Any] = [*links, *fixtures]
+        self._before: np.ndarray | None = None
         self._tool = server.scene.add_frame("/tool", axes_length=0.08, axes_radius=0.003)
         self._trail: deque[np.ndarray] = deque(maxlen=round(TRAIL / TRAIL_PERIOD))
         self._count = 0
 
     def show(self, q: np.ndarray, seen: Seen) -> None:
         """Show joint angles (n,), in [rad], and the nearest pair of a state."""
-        T = link_poses(self._robot, q)
-        browser.place(self._links, T, self._before)
+        T_bodies = [*link_poses(self._robot, q), np.eye(4)]
+        T = np.array([*T_bodies[:-1], *(T_bodies[body] @ place for body, place in seen.places)])
+        browser.place(self._moving, T, self._before)
         self._before, self.T_flange_tool = T, seen.T_flange_tool
         T_tool = forward_kinematics(self._robot, q, seen.T_flange_tool)
         self._tool.position, self._tool.wxyz = T_tool[:3, 3], quaternion_from_matrix(T_tool[:3, :3])

@@ -526,6 +526,7 @@ class Serving:
         from twin.abb.controller.arm import Supervision
         from twin.abb.controller.controller import VirtualController
         from twin.abb.egm.robot.guided_arm import GuidedArm
+        from twin.studies.cell.clearance import Gripper
 
         setup = self.setup
         plant = setup.load_robot()
@@ -538,22 +539,26 @@ class Serving:
             self.lines.append(line)
             printer(_text(line))
 
+        clearance = self._clearance(plant)
         start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
         arm = GuidedArm(
             plant, controller_for(plant.payload), start, sensors=setup.sensors, time_step=setup.time_step,
             steps_per_period=setup.steps_per_period, gui=setup.gui, environment=setup.environment,
         )  # fmt: skip
         try:
-            return VirtualController(
+            controller = VirtualController(
                 arm,
                 plant,
                 controller_for,
                 tasks,
                 outputs=self.station.outputs,
-                supervision=Supervision(self._clearance(plant), stops=self.supervise),
+                supervision=Supervision(clearance, stops=self.supervise),
                 on_line=on_line,
                 **self.given,
             )
+            if clearance is not None and clearance.parts:
+                controller.unit.gripper = Gripper(clearance, **self.station.gripper)
+            return controller
         except BaseException:
             arm.close()
             raise

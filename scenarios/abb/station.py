@@ -23,9 +23,10 @@ ACCESS = "All", "Default", "ReadOnly", "Internal"
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
     "cell?": "text", "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any",
-    "signals?": "any", "egm?": "any",
+    "signals?": "any", "egm?": "any", "gripper?": "any",
 }  # fmt: skip
 EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
+GRIPPER = {"signal?": "text", "within?": "number"}
 TASK = {"modules?": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
 SIGNAL = {
     "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
@@ -45,6 +46,7 @@ class Station:
             manual with Robot Web Services, and auto without.
         ports: local ports by those that programs name.
         egm: table of the clients of EGM.
+        gripper: table of the gripper of the cell's parts.
         folder: folder from which the paths of the file begin.
     """
 
@@ -52,6 +54,7 @@ class Station:
     signals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ports: Mapping[str, int] = field(default_factory=dict)
     egm: Mapping[str, Any] = field(default_factory=dict)
+    gripper: Mapping[str, Any] = field(default_factory=dict)
     robot: str | None = None
     drives: str | None = None
     home: str | None = None
@@ -118,6 +121,8 @@ class Station:
         found = Signals(
             {**given, **inputs}, declared={**types, **{n: s["type"] for n, s in self.signals.items()}}
         )
+        if (signal := self.gripper.get("signal")) and signal not in found:
+            raise WrongUse(f"gripper.signal: the station has no signal {signal}{near(signal, found.names)}")
         for name, one in self.signals.items():
             found.tables[name.lower()] = one
             if "follows" in one:
@@ -130,7 +135,10 @@ class Station:
         from twin.studies.cell.cell import load_cell
 
         file = given or (None if self.cell is None else self.folder / self.cell)
-        return None if file is None else load_cell(file)
+        cell = None if file is None else load_cell(file)
+        if self.gripper and not (cell and any(one.mass for one in cell.objects)):
+            raise WrongUse("gripper: the cell has no part, which is an object with a mass")
+        return cell
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -192,6 +200,7 @@ def _check(content: dict[str, Any]) -> None:
         if "state" in one:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
     check_table("egm", content.get("egm", {}), EGM, 0)
+    check_table("gripper", content.get("gripper", {}), GRIPPER, 0)
     for name, port in _tables(content, "ports"):
         if not (name[6:].isdigit() and isinstance(port, int) and 0 <= port <= 65535):
             raise FactsError(f"{name}: expected numbers, as 5000 = 15000, got {port!r}")

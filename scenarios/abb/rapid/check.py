@@ -120,8 +120,8 @@ class Check(Command):
         if self.cell is not None and robot is not None:
             from twin.studies.cell.cell import load_cell
 
-            near, too_near = check_plan(plan, robot, load_cell(self.cell))
-            fault = too_near or fault
+            near, too_near, unjudged = check_plan(plan, robot, load_cell(self.cell))
+            fault, remarks = too_near or fault, [*remarks, *unjudged]
         found = Checked(name, robot, limits, program, (*remarks, *source.remarks), plan, near, fault)
         page, files = console(), Files()
         for line in (found.head(self.main, self.drives), *found.table(), *found.closing(self.verbose)):
@@ -434,18 +434,21 @@ PERIOD = 2e-3
 """Time between the configurations of a planned motion, in [s]."""
 
 
-def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None]:
-    """Return the nearest approach of each move by its index, and the first fault or None.
+def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None, list]:
+    """Return the nearest approach of each move by its index, the first fault or None, and what is not judged.
 
+    The arm holds a part of the cell from the move on that begins with a load in the gripper (GripLoad).
     Between two configurations a planned joint differs from an even turn by at most its acceleration times the
     square of their time, over 8.
     """
     import numpy as np
 
     from scenarios.studies.cell.clearance import clearance_metric, place
-    from twin.studies.cell.clearance import Clearance, closest
+    from twin.abb.rapid.targets import is_load, tool_frame
+    from twin.studies.cell.clearance import Clearance, Gripper, closest
 
     clearance = Clearance(robot, cell)
+    gripper, unjudged = Gripper(clearance), []
     found: dict[int, Closest] = {}
     fault = None
     for k, (one, start) in enumerate(zip(plan.moves, plan.starts, strict=True)):
@@ -453,13 +456,19 @@ def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest]
             continue
         t = np.linspace(start, start + one.time, max(2, int(np.ceil(one.time / PERIOD)) + 1))
         q, _, qdd = plan.motion(t)
+        move = one.move
+        if clearance.parts:
+            said = gripper.switch(is_load(move.settings.load), q[0], tool_frame(move.tool))
+            if gripper.is_closed and said and not gripper.held:
+                unjudged.append(f"line {move.line}: {said}: what the load stands for is not judged")
         bend = np.abs(qdd).max(axis=0) * (t[1] - t[0]) ** 2 / 8.0
         found[k] = closest(clearance, t, q, np.abs(robot.embedding) @ bend)
         metric = clearance_metric(found[k], cell, robot)
         if not metric.passes and fault is None:
-            move = one.move
             fault = RapidError(f"{move.name} comes too near: {place(found[k])}", "cell", move.file, move.line)
-    return found, fault
+    if clearance.parts and not any(is_load(one.move.settings.load) for one in plan.moves):
+        unjudged.append("no GripLoad with a load: the parts of the cell stay, held ones are not judged")
+    return found, fault, unjudged
 
 
 class ExportPath(Command):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from twin.studies.cell.cell import Cell, Closest
 
 
+PARTS = "parts lie where the file places them: a held one is not judged"
+
+
 def with_cell(task: Task, cell: Cell) -> Task:
     """Return a run in a cell; a program declares tool and payload itself.
 
@@ -76,6 +79,8 @@ def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
     value = -nearest.clearance if closest.proven else -closest.bound
     proof = "proven between the samples" if closest.proven else "not proven between the samples"
     why = f"margin of {cell.file.name}; {proof}"
+    if any(one.mass for one in cell.objects):
+        why += f"; {PARTS}"
     if closest.lost_at is not None:
         why += f"; checked up to {closest.lost_at:.6g} s, where the log has no finite positions"
     limit = 0.0
@@ -111,6 +116,7 @@ def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
         found.append(
             f"not proven between samples: nowhere below {bound:.1f} mm if no joint exceeds its speed limit"
         )
+    found += [PARTS] * (PARTS in metric.why)
     if closest.lost_at is not None:
         found.append(f"checked up to {closest.lost_at:.3f} s: the log has no finite positions from there on")
     if (excess := robot_facts(robot).get("links", {}).get("cover_excess")) is not None:

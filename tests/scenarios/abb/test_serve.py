@@ -17,7 +17,7 @@ from scenarios.abb.background import serving
 from scenarios.abb.egm.addresses import addresses, bind_address
 from scenarios.abb.serve import passed
 from scenarios.abb.session import Served, ServedRobot, Serving, saturated
-from scenarios.abb.station import EGM, SIGNAL, STATION, TASK, Station
+from scenarios.abb.station import EGM, GRIPPER, SIGNAL, STATION, TASK, Station
 from scenarios.setup import Setup
 from scenarios.shell import process
 from scenarios.shell.command_line import main, read
@@ -362,7 +362,7 @@ def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
 def test_the_guide_explains_every_key_of_a_station():
     text = (HOUSE / "docs/guides/abb_controller_live.md").read_text(encoding="utf-8")
     rows = "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
-    for table in (STATION, EGM, TASK, SIGNAL):
+    for table in (STATION, EGM, GRIPPER, TASK, SIGNAL):
         for key in table:
             assert f"`{key.rstrip('?')}`" in rows or f"`[{key.rstrip('?')}" in rows, key
     assert all(state in rows for state in SYSTEM_OUTPUTS)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twin.abb.controller.motion import Motion
-from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
+from twin.abb.egm.robot.guided_arm import Controller, GuidedArm, same_payload
 from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid.planning import Limits
-from twin.abb.rapid.targets import Arm
-from twin.abb.rapid.values import PREDEFINED
+from twin.abb.rapid.targets import Arm, is_load, payload_of, tool_frame
+from twin.abb.rapid.values import PREDEFINED, Record
 from twin.base.arrays import Floats
 from twin.data.logs.annotations import ProgramLines
 from twin.data.logs.log import Log
@@ -23,7 +23,7 @@ from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from twin.studies.cell.cell import Nearest
-    from twin.studies.cell.clearance import Clearance
+    from twin.studies.cell.clearance import Clearance, Gripper
 
 CYCLE = 4e-3
 """Duration of a cycle, in [s]."""
@@ -44,6 +44,7 @@ class MechanicalUnit:
         samples: number of samples of the arm in a cycle.
         era: number of times that the path was cleared.
         tool: tool of the last move.
+        gripper: gripper of the parts of its cell, None if what the program declares is what the arm carries.
         forget_moves: function that forgets the moves that its program collected.
 
     Args:
@@ -58,11 +59,12 @@ class MechanicalUnit:
         limits: Limits,
     ) -> None:
         self.arm, self.robot, self.limits, self._controller_for = arm, robot, limits, controller_for
+        self.gripper: Gripper | None = None
         self.motion, self.kinematics = Motion(arm.q, arm.period), Arm(robot, arm.q)
         self.samples, self.era = whole_periods(CYCLE, arm.period), 0
         self.forget_moves: Callable[[], object] = lambda: None
-        self._payload: Payload | None = None
-        self.tool = PREDEFINED["tool0"].value
+        self._payloads: tuple[Payload | None, Payload | None] = None, None
+        self.tool, self._load = PREDEFINED["tool0"].value, PREDEFINED["load0"].value
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
 
     def clear_path(self) -> None:
@@ -75,9 +77,8 @@ class MechanicalUnit:
         """Take note of the moves that begin now, and take up their payloads."""
         for path, k in self.motion.begun():
             move = path.segments[k].move
-            self.tool = move.tool
             self.mark(move.file, move.line)
-            self.change_load(path.payload(k))
+            self.change_load(move.tool, move.settings.load)
 
     def mark(self, file: str, line: int) -> None:
         """Note that the motion of a line begins now, for the log."""
@@ -88,11 +89,27 @@ class MechanicalUnit:
         """File and line of the move that began last; None before the first one."""
         return self._marks[-1][1:] if self._marks else None
 
-    def change_load(self, payload: Payload | None) -> None:
-        """Change the payload of the arm, and its controller."""
-        if not same_payload(payload, self._payload):
-            self._payload = payload
-            self.arm.change_load(payload, self._controller_for(payload))
+    def change_load(self, tool: Record, load: Record) -> None:
+        """Change the tool and the load in its gripper, as a program declares them, and the controller.
+
+        With a gripper of parts the controller alone takes the load: the arm carries the part that is held.
+        """
+        self.tool, self._load = tool, load
+        declared = actual = payload_of(tool, load)
+        if self.gripper is not None:
+            actual = payload_of(tool, PREDEFINED["load0"].value, self.gripper.payload)
+        if not all(map(same_payload, (declared, actual), self._payloads)):
+            self._payloads = declared, actual
+            self.arm.change_load(actual, self._controller_for(declared))
+
+    def grip(self, gripper: Gripper, signals: Mapping[str, float]) -> str:
+        """Close or open the gripper by its signal or the load; return a sentence on what changed."""
+        signal = gripper.signal.lower()
+        closes = signals.get(signal, 0.0) != 0.0 if signal else is_load(self._load)
+        sentence = gripper.switch(closes, self.arm.q, tool_frame(self.tool))
+        if sentence:
+            self.change_load(self.tool, self._load)
+        return sentence
 
     def log(self, T_flange_tool: Floats, streams: dict[str, np.ndarray]) -> Log | None:
         """Return the log of the end of the motion, with the lines of the moves and the messages of EGM."""
@@ -101,14 +118,6 @@ class MechanicalUnit:
             return None
         samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
         return replace(log, program=ProgramLines.of(list(self._marks), samples))
-
-
-def same_payload(one: Payload | None, other: Payload | None) -> bool:
-    """Return whether two payloads are equal."""
-    if one is None or other is None:
-        return one is other
-    pairs = ((one.com, other.com), (one.inertia, other.inertia))
-    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)
 
 
 LOOK = 5

@@ -424,6 +424,7 @@ class VirtualController:
         if motion.jog is not None and not execution.motors:
             motion.jog.stop()
         self.unit.begin_moves()
+        self._grip()
         self.egm.move()
         due, motion.due = motion.due, []
         for trigger in due:
@@ -438,6 +439,15 @@ class VirtualController:
         if execution.executing != self._executed:
             self._executed = not self._executed
             execution.note(10150 if self._executed else 10151)
+
+    def _grip(self) -> None:
+        """Close or open the gripper of parts; where it closes on nothing, this is an event."""
+        gripper = self.unit.gripper
+        if gripper is not None and (sentence := self.unit.grip(gripper, self.signals.values)):
+            self.supervision.now = None  # known of shapes that were elsewhere
+            self.execution.report("", sentence)
+            if gripper.is_closed and not gripper.held:
+                self.execution.note(80002, sentence, type_=WARNING)
 
     def _end_step(self) -> None:
         """End a step where the arm has made its move."""

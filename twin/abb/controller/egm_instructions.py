@@ -17,7 +17,7 @@ from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.moves import MOVES
 from twin.abb.rapid.planning import plan
-from twin.abb.rapid.targets import object_frame, payload_of, tool_frame
+from twin.abb.rapid.targets import object_frame, tool_frame
 from twin.abb.rapid.values import NUM, PREDEFINED, STATES, STRING
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RapidError
@@ -158,10 +158,9 @@ class EgmInstructions:
             changes["wobj"] = _frame_text(object_frame(given.value("wobj", "wobjdata")))
         settings = self._changed(given, found.settings, {**changes, **self._numbers(given, ACT_NUMBERS)})
         found.active = settings
-        payload = payload_of(tool, self._recorder.settings.load)
         self._recorder.finish()
         session = self._open(settings, found.device)
-        self._recorder.unit.change_load(payload)
+        self._recorder.unit.change_load(tool, self._recorder.settings.load)
         session.use(settings, tool_frame(tool))
 
     def _open(self, settings: GuidanceSettings, device: str) -> TaskSession:

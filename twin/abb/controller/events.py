@@ -59,7 +59,7 @@ MOST_EVENTS = 1000
 TITLES = {
     10002: "Program pointer has been reset", 10010: "Motors OFF state", 10011: "Motors ON state",
     10015: "Manual mode selected", 10017: "Automatic mode confirmed", 10140: "Speed adjusted",
-    10150: "Program started", 10151: "Program stopped", 50204: "Motion supervision",
+    10150: "Program started", 10151: "Program stopped", 50204: "Motion supervision", 80002: "Gripper empty",
 }  # fmt: skip
 """Titles of events of the controller itself by their codes (general knowledge)."""
 

@@ -14,10 +14,10 @@ from twin.abb.controller.jogging import Jog
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain, stops
-from twin.abb.rapid.targets import Segment, payload_of
+from twin.abb.rapid.targets import Segment
 from twin.base.arrays import Floats
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.robot.robot import Payload, Robot
+from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.fastest_motion import PathMotion
 from twin.physics.trajectories.sampling import Samples, semi_implicit_from_positions
 
@@ -146,11 +146,6 @@ class Path:
         starts = tuple(chain.starts.tolist())
         waiting, speed = timed(robot, segments, chain.motion, starts)
         return Path(segments, chain.motion, starts, duration, straight, is_open, speed, waiting=waiting)
-
-    def payload(self, k: int) -> Payload | None:
-        """Return the payload of a move."""
-        move = self.segments[k].move
-        return payload_of(move.tool, move.settings.load)
 
     def rest(self, t: float) -> Rest:
         """Return the path from the last place, before a time in [s], where a move begins behind a corner."""

@@ -432,19 +432,23 @@ def object_frame(work_object: Record) -> Floats:
     return frame_of(work_object["uframe"]) @ frame_of(work_object["oframe"])
 
 
-def payload_of(tool: Record, grip: Record) -> Payload | None:
-    """Return the load of a tool and that in its gripper as one payload, None without a load."""
-    loads = [(tool["tload"], np.eye(4)), (grip, tool_frame(tool))]
+def is_load(load: Record) -> bool:
+    """Return whether a loaddata stands for a load."""
+    return load["mass"] > NO_LOAD
+
+
+def payload_of(tool: Record, grip: Record, held: Payload | None = None) -> Payload | None:
+    """Return the load of a tool, that in its gripper and a part as one payload, None without a load."""
+    bodies = [] if held is None else [(held.mass, np.asarray(held.com), np.asarray(held.inertia))]
+    for load, frame in ((tool["tload"], np.eye(4)), (grip, tool_frame(tool))):
+        if is_load(load):
+            T = frame @ matrix(load["cog"], load["aom"])
+            R, about_com = T[:3, :3], np.diag([load["ix"], load["iy"], load["iz"]])
+            bodies.append((load["mass"], T[:3, 3], R @ about_com @ R.T))
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
-    for load, frame in loads:
-        m = load["mass"]
-        if m <= NO_LOAD:
-            continue
-        T = frame @ matrix(load["cog"], load["aom"])
-        p, R = T[:3, 3], T[:3, :3]
+    for m, p, about in bodies:
         mass, moment = mass + m, moment + m * p
-        about_com = np.diag([load["ix"], load["iy"], load["iz"]])
-        inertia += R @ about_com @ R.T + m * (p @ p * np.eye(3) - np.outer(p, p))
+        inertia += about + m * (p @ p * np.eye(3) - np.outer(p, p))
     if mass == 0.0:
         return None
     com = moment / mass

@@ -321,6 +321,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "frames.*?": {**PLACEMENT, "parent?": "text"},
     "tool?": {"tcp?": "table", "mass?": "number", "com?": 3, "inertia?": 6, "shapes?": "any"},
 }
+OBJECT = {"frame?": "text", "mass?": "number"}
+"""Keys of an object beside its shapes."""
 
 
 class Tool(NamedTuple):
@@ -347,11 +349,19 @@ class Tool(NamedTuple):
 
 
 class Object(NamedTuple):
-    """Object of the cell: its name, its frame in the world (4, 4), and its shapes as tables of the file."""
+    """Object of the cell.
+
+    Attributes:
+        name: its name.
+        T_world_frame: (4, 4) its frame in the world.
+        shapes: its shapes as tables of the file.
+        mass: mass of a part that a gripper may hold, in [kg]; 0 for what stays.
+    """
 
     name: str
     T_world_frame: Floats
     shapes: tuple[dict[str, Any], ...]
+    mass: float = 0.0
 
 
 class PairRule(NamedTuple):
@@ -524,9 +534,10 @@ def _check(content: dict[str, Any]) -> None:
             raise FactsError("frames.world: expected another name, world is the frame of all others")
         _check_table(f"frames.{name}", frame, TABLES["frames.*?"])
     for name, one in _tables(content, "objects"):
-        shapes = one.get("shapes", [{key: one[key] for key in one if key not in ("frame", "shapes")}])
+        shapes = one.get("shapes", [_shape_of(one)])
         if "shapes" in one:
-            check_keys(f"objects.{name}", one, {"shapes": "any", "frame?": "text"})
+            check_keys(f"objects.{name}", one, {"shapes": "any", **OBJECT})
+        check_values(f"objects.{name}", {key: one[key] for key in one if f"{key}?" in OBJECT}, OBJECT, 0)
         if shapes == []:
             raise FactsError(f"objects.{name}: expected at least one shape, got shapes = []")
         _check_shapes(f"objects.{name}", shapes)
@@ -604,6 +615,11 @@ def _check_shapes(where: str, shapes: Any) -> None:
             raise FactsError(f"{where}: expected convex = true or false, got {shape['convex']!r}")
 
 
+def _shape_of(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the one shape in the table of an object."""
+    return {key: value for key, value in table.items() if f"{key}?" not in OBJECT}
+
+
 def _cell(path: Path, content: dict[str, Any]) -> Cell:
     from twin.physics.robot.flange_load import payload_of
 
@@ -616,8 +632,8 @@ def _cell(path: Path, content: dict[str, Any]) -> Cell:
                 f"{path}: objects.{name}: there is no frame {frame!r}{near(frame, frames)}; "
                 f"known are {', '.join(frames)}"
             )
-        shapes = one.get("shapes") or [{key: value for key, value in one.items() if key != "frame"}]
-        objects.append(Object(name, frames[frame], tuple(_located(shapes, path))))
+        shapes = _located(one.get("shapes") or [_shape_of(one)], path)
+        objects.append(Object(name, frames[frame], tuple(shapes), float(one.get("mass", 0.0))))
     tool = None
     if (given := content.get("tool")) is not None:
         tool = Tool(

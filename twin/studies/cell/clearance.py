@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from twin.base.arrays import Floats
 from twin.base.errors import CellError, near
 from twin.data.logs.log import Log
-from twin.physics.kinematics.forward import link_poses
+from twin.physics.kinematics.forward import forward_kinematics, link_poses
+from twin.physics.multibody.tree import body_from_parameters, inertial_parameters, transformed_parameters
 from twin.physics.robot.evaluation import joint_vectors
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.robot import Payload, Robot
 from twin.studies.cell.cell import (
     DEEPEST,
     Closest,
@@ -59,6 +60,7 @@ class Clearance:
         robot: the robot.
         cell: the cell.
         solids: shapes of all bodies.
+        parts: masses of the objects that a gripper may hold, in [kg], by their names.
         pairs: judged pairs of names with their margins, in [m].
         reach: (n_tree,) largest path of any point of the arm per turn of each joint, in [m/rad], or per way.
 
@@ -78,7 +80,6 @@ class Clearance:
         T_base_world = np.linalg.inv(cell.T_world_base)
         arm = arm_solids(robot)
         names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
-        links_of_arm = {*names, TOOL}
         reserved = {*names, TOOL, "world"}
         if cell.tool is not None and cell.tool.shapes:
             names[TOOL] = robot.tree.flange_joint
@@ -91,6 +92,7 @@ class Clearance:
                     f"{cell.file}: tool.shapes",
                 )
         self.solids: list[Solid] = arm
+        self.parts = {one.name: one.mass for one in cell.objects if one.mass > 0}
         for one in cell.objects:
             if one.name in reserved:
                 raise CellError(
@@ -109,35 +111,89 @@ class Clearance:
                         f"{cell.file}: pairs: there is no {name!r}{near(name, names)}; "
                         f"known are {', '.join(names)}"
                     )
-        self.pairs: dict[tuple[str, str], float] = {}
-        first, second, margins, judged = [], [], [], set[frozenset[str]]()
         self._require_free_base()
-        touching = touching_links(robot)
-        for i, j in combinations(range(len(self.solids)), 2):
-            a, b = self.solids[i], self.solids[j]
-            links = a.name in links_of_arm and b.name in links_of_arm
-            margin = cell.margin_of(a.name, b.name, links=links)
-            if {a.name, b.name} in touching or not self._judged(a, b):
-                continue
-            judged.add(frozenset({a.name, b.name}))
-            if margin is None:
-                continue
-            self.pairs[a.name, b.name] = margin
-            first.append(i)
-            second.append(j)
-            margins.append(margin)
+        self._touching = touching_links(robot)
+        judged = self._update()
         for rule in cell.rules:
-            if rule.between not in judged:
+            if rule.between not in judged and not rule.between & self.parts.keys():
                 raise CellError(
                     f"{cell.file}: pairs: {' and '.join(sorted(rule.between))} are never judged, remove the "
                     "rule: they are neighbours, or parts whose distance no joint changes, or have no shapes"
                 )
-        self._first, self._second = np.array(first, dtype=int), np.array(second, dtype=int)
-        self._margins = np.array(margins)
+
+    def _update(self) -> set[frozenset[str]]:
+        """Choose the pairs by the bodies that move the shapes; return those that are judged or may touch."""
+        self.pairs: dict[tuple[str, str], float] = {}
+        chosen, judged = list[tuple[int, int, float]](), set[frozenset[str]]()
+        shapes: dict[str, list[int]] = {}
+        for k, solid in enumerate(self.solids):
+            shapes.setdefault(solid.name, []).append(k)
+        for names in combinations(shapes, 2):
+            a, b = (self.solids[shapes[name][0]] for name in names)
+            if set(names) in self._touching or not self._judged(a, b):
+                continue
+            judged.add(frozenset(names))
+            margin = self.cell.margin_of(*names, links=self._of_arm(a) and self._of_arm(b))
+            if margin is None:
+                continue
+            self.pairs[names] = margin
+            chosen += [(i, j, margin) for i, j in product(*(shapes[name] for name in names))]
+        first, second, self._margins = np.array(chosen).reshape(-1, 3).T
+        self._first, self._second = first.astype(int), second.astype(int)
         self._bodies = np.array([solid.body for solid in self.solids])
         self._T = np.array([solid.T for solid in self.solids])
         self._half = np.array([solid.half for solid in self.solids])
         self.reach = self._reach()
+        return judged
+
+    # --------------------------------------------------------------------------------------------- parts
+
+    def attach(self, name: str, q: ArrayLike) -> None:
+        """Fix a part to the flange, where it is at joint angles (n,): it is judged as the tool from then on.
+
+        Raises:
+            CellError: there is no such part.
+        """
+        self._fix(name, self.robot.tree.flange_joint, q)
+
+    def detach(self, name: str, q: ArrayLike) -> None:
+        """Leave a part in the cell, where it is at joint angles (n,).
+
+        Raises:
+            CellError: there is no such part.
+        """
+        self._fix(name, -1, q)
+
+    def _fix(self, name: str, body: int, q: ArrayLike) -> None:
+        if name not in self.parts:
+            known = f"{near(name, self.parts)}; objects with a mass are {', '.join(self.parts) or 'none'}"
+            raise CellError(f"{self.cell.file}: there is no part {name!r}{known}")
+        T = [*link_poses(self.robot, q), np.eye(4)]
+        for k, one in enumerate(self.solids):
+            if one.name == name:
+                place = np.linalg.inv(T[body]) @ T[one.body] @ one.T
+                self.solids[k] = one._replace(body=body, T=place)
+        self._update()
+
+    def payload(self, name: str) -> Payload:
+        """Return a part that is held as the payload of the arm: its mass fills its shapes evenly."""
+        T_flange_joint, sums = np.linalg.inv(self.robot.tree.T_joint_flange), np.zeros(10)
+        for shape, T in ((one.geometry, one.T) for one in self.solids if one.name == name):
+            com, inertia = shape.computeCOM(), shape.computeMomentofInertiaRelatedToCOM()
+            body = inertial_parameters(shape.computeVolume(), com, inertia)
+            sums += transformed_parameters(body, T_flange_joint @ T)
+        return Payload(*body_from_parameters(sums * self.parts[name] / sums[0]))
+
+    def nearest_part(self, q: ArrayLike, T_flange_tool: Floats) -> tuple[float, str]:
+        """Return the distance of the part nearest to the tool's point at joint angles (n,), and its name."""
+        T_tip = forward_kinematics(self.robot, q, T_flange_tool)
+        tip = Solid(-1, TOOL, self._library.Sphere(0.0), T_tip, np.zeros(3))
+        each = zip(self.solids, self.poses(q), strict=True)
+        return min(
+            (self._between(tip, T_tip, one, T)[0], one.name) for one, T in each if one.name in self.parts
+        )
+
+    # ------------------------------------------------------------------------------------------- bodies
 
     def _require_free_base(self) -> None:
         """Raise `CellError` for an object inside the base, which no motion changes; touching is allowed."""
@@ -165,7 +221,8 @@ class Clearance:
         return not carried and not any({a.body, b.body} == set(loop.joints) for loop in self.robot.loops)
 
     def _of_arm(self, solid: Solid) -> bool:
-        return solid.name in (TOOL, body_name(self.robot, solid.body))
+        """Return whether a solid is of a link, the tool, or a part that is held."""
+        return solid.body >= 0 or solid.name in (TOOL, "base")
 
     def _reach(self) -> Floats:
         """Return the largest distance of a point of the arm from each joint, over all configurations."""
@@ -256,7 +313,7 @@ class Clearance:
         poses = self.poses(q)
         found = []
         for solid, T in zip(self.solids, poses, strict=True):
-            if solid.name == TOOL or not self._of_arm(solid):
+            if solid.name != body_name(self.robot, solid.body):
                 vertices, faces = triangles_of(solid)
                 found.append((vertices @ T[:3, :3].T + T[:3, 3], faces, solid.name))
         return found
@@ -291,6 +348,47 @@ class Clearance:
                 points = np.array([result.getNearestPoint1(), result.getNearestPoint2()])
                 return float(distance), points
         raise CellError(f"the distance of {a.name} and {b.name} cannot be computed")
+
+
+class Gripper:
+    """Gripper that takes the part of a cell that is nearest to the tool's point when it closes.
+
+    Attributes:
+        clearance: the parts, and their distances.
+        signal: name of the output that closes it, "" if a program's load does.
+        is_closed: whether it is closed.
+        held: name of the part that it holds, "" without one.
+
+    Args:
+        clearance: the parts, and their distances.
+        signal: name of the output that closes it, "" if a program's load does.
+        within: largest distance of a part from the tool's point from which it takes it, in [m].
+    """
+
+    def __init__(self, clearance: Clearance, signal: str = "", within: float = 0.05) -> None:
+        self.clearance, self.signal, self._within = clearance, signal, within
+        self.is_closed, self.held = False, ""
+
+    @property
+    def payload(self) -> Payload | None:
+        """The part that it holds, as the payload of the arm."""
+        return self.clearance.payload(self.held) if self.held else None
+
+    def switch(self, closes: bool, q: ArrayLike, T_flange_tool: Floats) -> str:
+        """Close or open at joint angles (n,); return a sentence on what changed, "" if nothing did."""
+        if closes == self.is_closed:
+            return ""
+        self.is_closed, self.held, held = closes, "", self.held
+        if closes:
+            distance, name = self.clearance.nearest_part(q, T_flange_tool)
+            if not distance <= self._within:
+                return f"gripper: no part within {1e3 * self._within:g} mm, {name} at {1e3 * distance:.0f} mm"
+            self.clearance.attach(name, q)
+            self.held = name
+            return f"gripper: holds {name}"
+        if held:
+            self.clearance.detach(held, q)
+        return f"gripper: leaves {held}" if held else ""
 
 
 PRECISION, SHARE = 1e-4, 0.01

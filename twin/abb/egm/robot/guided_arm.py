@@ -112,7 +112,8 @@ class GuidedArm:
 
     def change_load(self, payload: Payload | None, controller: Controller) -> None:
         """Continue with another payload, and with the controller for it, which inherits a memory."""
-        self.simulation.change_payload(payload)
+        if not same_payload(payload, self.robot.payload):
+            self.simulation.change_payload(payload)
         self.robot = self.simulation.robot
         if isinstance(self._controller, ControlLaw) and isinstance(controller, ControlLaw):
             controller.memory[:] = self._controller.memory
@@ -197,6 +198,14 @@ class GuidedArm:
     def close(self) -> None:
         """End the simulation and close its window."""
         self.simulation.close()
+
+
+def same_payload(one: Payload | None, other: Payload | None) -> bool:
+    """Return whether two payloads are equal."""
+    if one is None or other is None:
+        return one is other
+    pairs = ((one.com, other.com), (one.inertia, other.inertia))
+    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)
 
 
 SPEED_SHARE = 0.25
