@@ -206,7 +206,8 @@ class Setup:
     surface: str | None = option(
         None,
         "surfaces that the tool touches, as 'plane=0,0,1 at=0.5,0,0.3 stiffness=2e4 damping=100 "
-        "friction=0.3'; also box=, sphere=, cylinder=; several separated by ';' (default none)",
+        "friction=0.3'; also box=, sphere=, cylinder=; or the file .toml of a cell, whose objects with a "
+        "stiffness are touched; several separated by ';' (default none)",
     )
     force_sensor: str | None = option(
         None,
@@ -320,8 +321,16 @@ class Setup:
         from twin.physics.dynamics.environment import Environment, pushes, surface
 
         rows = () if self.push is None else pushes(self.push)
-        texts = () if self.surface is None else self.surface.split(";")
-        return Environment(rows, [surface(text) for text in texts], self.T_flange_tool)
+        surfaces = []
+        for text in () if self.surface is None else self.surface.split(";"):
+            if text.strip().lower().endswith(".toml"):
+                from twin.studies.cell.cell import load_cell
+                from twin.studies.cell.contact import touched_surfaces
+
+                surfaces += touched_surfaces(load_cell(text.strip()))
+            else:
+                surfaces.append(surface(text))
+        return Environment(rows, surfaces, self.T_flange_tool)
 
     @property
     def learned_input(self) -> LearnedInput | None:

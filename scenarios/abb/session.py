@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from queue import Full, Queue
 from threading import Event, Lock, Thread
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from twin.abb.egm.robot.session import EgmRobot
     from twin.abb.rws.server import RobotWebServices
     from twin.data.logs.log import Log
+    from twin.physics.dynamics.environment import Environment
     from twin.studies.cell.cell import Cell
     from twin.studies.cell.clearance import Clearance
 
@@ -516,7 +518,8 @@ class Serving:
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()
             printer.close()
-        log = controller.log(self.setup.T_flange_tool)
+        touching = self._environment
+        log = controller.log(touching.T_flange_tool if touching else self.setup.T_flange_tool)
         return Served(
             controller.t, lateness, controller.faults, error, status, controller.egm.done, log,
             controller.arm.plant, controller.supervision, self._unjudged,
@@ -543,7 +546,7 @@ class Serving:
         start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
         arm = GuidedArm(
             plant, controller_for(plant.payload), start, sensors=setup.sensors, time_step=setup.time_step,
-            steps_per_period=setup.steps_per_period, gui=setup.gui, environment=setup.environment,
+            steps_per_period=setup.steps_per_period, gui=setup.gui, environment=self._environment,
         )  # fmt: skip
         try:
             controller = VirtualController(
@@ -562,6 +565,23 @@ class Serving:
         except BaseException:
             arm.close()
             raise
+
+    @cached_property
+    def _environment(self) -> Environment | None:
+        """Pushes and surfaces of the setup, and objects of the cell with a stiffness."""
+        found, cell = self.setup.environment, self.cell
+        if cell is None or not any(one.contact for one in cell.objects):
+            return found
+        from twin.physics.dynamics.environment import Environment
+        from twin.studies.cell.contact import touched_surfaces
+
+        found = found or Environment(T_flange_tool=self.setup.T_flange_tool)
+        tool = None if cell.tool is None else cell.tool.T_flange_tool
+        return Environment(
+            found.pushes,
+            [*found.surfaces, *touched_surfaces(cell)],
+            found.T_flange_tool if tool is None else tool,
+        )
 
     def _clearance(self, robot: Robot) -> Clearance | None:
         """Return the distances of an arm; None, and a reason, for one without shapes, unless a cell is given.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -321,7 +322,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "frames.*?": {**PLACEMENT, "parent?": "text"},
     "tool?": {"tcp?": "table", "mass?": "number", "com?": 3, "inertia?": 6, "shapes?": "any"},
 }
-OBJECT = {"frame?": "text", "mass?": "number"}
+CONTACT = {"stiffness?": "number", "damping?": "number", "friction?": "number", "slip?": "number"}
+OBJECT = {"frame?": "text", "mass?": "number", **CONTACT}
 """Keys of an object beside its shapes."""
 
 
@@ -356,12 +358,14 @@ class Object(NamedTuple):
         T_world_frame: (4, 4) its frame in the world.
         shapes: its shapes as tables of the file.
         mass: mass of a part that a gripper may hold, in [kg]; 0 for what stays.
+        contact: stiffness and other numbers of a body that the tool touches, see `twin.dynamics.surface`.
     """
 
     name: str
     T_world_frame: Floats
     shapes: tuple[dict[str, Any], ...]
     mass: float = 0.0
+    contact: Mapping[str, float] = MappingProxyType({})
 
 
 class PairRule(NamedTuple):
@@ -633,7 +637,8 @@ def _cell(path: Path, content: dict[str, Any]) -> Cell:
                 f"known are {', '.join(frames)}"
             )
         shapes = _located(one.get("shapes") or [_shape_of(one)], path)
-        objects.append(Object(name, frames[frame], tuple(shapes), float(one.get("mass", 0.0))))
+        contact = {key: one[key] for key in one if f"{key}?" in CONTACT}
+        objects.append(Object(name, frames[frame], tuple(shapes), float(one.get("mass", 0.0)), contact))
     tool = None
     if (given := content.get("tool")) is not None:
         tool = Tool(
