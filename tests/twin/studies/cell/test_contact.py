@@ -45,7 +45,8 @@ def test_bodies_with_a_stiffness_are_surfaces_in_the_base_frame(tmp_path):
     # The table's centre is at (0.8, 0, 0.5) in the world: (-0.2, -0.7, 0.2) in the base, a quarter turn on.
     np.testing.assert_allclose(rows[0][15:18], [-0.2, -0.7, 0.2], atol=1e-15)
     np.testing.assert_allclose(rows[0][1:6], [2e4, 100, 0.3, 0.01, 0.02])
-    np.testing.assert_allclose(rows[2], surface("sphere=0.1 at=0.8,-0.9,0.7 rpy_deg=0,0,-90 stiffness=1e4 tip=0.02"))
+    ball = surface("sphere=0.1 at=0.8,-0.9,0.7 rpy_deg=0,0,-90 stiffness=1e4 tip=0.02")
+    np.testing.assert_allclose(rows[2], ball)
     setup = Setup(surface=f"{file}; plane=0,0,1 stiffness=1e3")
     np.testing.assert_array_equal(setup.environment.surfaces[:3], touched_surfaces(cell))
 
