@@ -291,11 +291,13 @@ class Setup:
             ForceSensor,
             Sensors,
         )
+        from urdf.schema import check_table
 
         force = None
         if self.force_sensor is not None:
-            found = numbers_by_key(self.force_sensor, ("noise", "offset", "load"), "the force sensor")
-            force = ForceSensor(*found.pop("noise", [0.0]), **{key: tuple(row) for key, row in found.items()})
+            found = numbers_by_key(self.force_sensor)
+            check_table("force sensor", found, {"noise?": "signed", "offset?": 6, "load?": 4}, 0)
+            force = ForceSensor(**found)
         return Sensors(*settings, seed=self.seed, force=force)
 
     @property

@@ -106,16 +106,12 @@ class Environment:
 
     def wrench(self, robot: Robot, t: ArrayLike, q: ArrayLike, qd: ArrayLike) -> Floats:
         """Return the wrenches (..., 6) at times t (...,) and states q, qd (..., n), base axes."""
-        from twin.physics.kinematics.forward import forward_kinematics, jacobian  # loads scipy
-
-        q, qd = np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64)
-        T = forward_kinematics(robot, q, self.T_flange_tool).reshape(-1, 4, 4)
-        V = np.einsum("...ij,...j->...i", jacobian(robot, q, self.T_flange_tool), qd).reshape(-1, 6)
-        t = np.broadcast_to(np.asarray(t, dtype=np.float64), q.shape[:-1]).reshape(-1)
-        found = np.empty((len(t), 6))
-        for k in range(len(t)):
-            touch(t[k], T[k], V[k], self.pushes, self.surfaces, found[k])
-        return found.reshape(*q.shape[:-1], 6)
+        q = np.asarray(q, dtype=np.float64)
+        t, qd = np.broadcast_to(t, q.shape[:-1]), np.broadcast_to(qd, q.shape)
+        found = np.empty((*q.shape[:-1], 6))
+        for k in np.ndindex(t.shape):
+            found[k] = self.at(robot, float(t[k]), q[k].copy(), qd[k].copy())[0]
+        return found
 
     def at(self, robot: Robot, t: float, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
         """Return the wrench (6,) at one checked state, and the pose (4, 4) of the tool, for loops."""
@@ -265,12 +261,15 @@ def checked_wrench(wrench: ArrayLike) -> np.ndarray:
     return F
 
 
-DEFAULTS = {"damping": 0.0, "friction": 0.0, "slip": 0.01, "tip": 0.0}
-"""Numbers of a surface that may be omitted; all are at least 0, the slip is positive."""
-
-
-KEYS = (*SHAPES, "at", "rpy_deg", "from", "to", "stiffness", *DEFAULTS)
-"""Keys of a surface."""
+PLACED = {"at?": 3, "rpy_deg?": 3}
+BODIES: dict[str, dict[str, Any]] = {
+    "plane": {"plane": 3, "at?": 3},
+    "sphere": {"sphere": "number", "at?": 3},
+    "cylinder": {"cylinder": "number", "from": 3, "to": 3},
+    "box": {"box": 3, **PLACED},
+}
+CONTACT = {"stiffness": "number", "damping?": "signed", "friction?": "signed", "slip?": "number"}
+"""Keys of bodies and of their contact, see `urdf.schema`."""
 
 
 def surface(values: str | Mapping[str, Any], T_base: ArrayLike | None = None) -> Floats:
@@ -288,75 +287,66 @@ def surface(values: str | Mapping[str, Any], T_base: ArrayLike | None = None) ->
         >>> twin.dynamics.surface("sphere=0.1 at=0.6,0,0.2 stiffness=1e4")[:6].tolist()
         [1.0, 10000.0, 0.0, 0.0, 0.01, 0.0]
     """
+    from urdf.schema import check_table
+
+    table = numbers_by_key(values) if isinstance(values, str) else dict(values)
+    shape = next((name for name in SHAPES if name in table), None)
+    if shape is None:
+        raise ValueError(f"surface: expected one of the keys {', '.join(SHAPES)}, got {values!r}")
+    check_table("surface", table, {**BODIES[shape], **CONTACT, "tip?": "signed"}, 0)
+    size, T = np.zeros(3), placement(table)
+    if shape == "box":
+        size[:] = np.array(table["box"]) / 2.0
+    elif shape != "plane":
+        size[0] = table[shape]
+    if shape == "cylinder":
+        size[2] = np.linalg.norm(np.subtract(table["to"], table["from"])) / 2.0
+    head = [float(table.get(key, default)) for key, default in DEFAULTS.items()]
+    if not (min(head) >= 0.0 and (shape != "box" or min(size) > 0.0)):
+        raise ValueError(f"surface: expected sides above 0, and no number below 0, got {values!r}")
+    T = T if T_base is None else real_array(T_base, "T_base") @ T
+    return np.array([float(SHAPES.index(shape)), *head, *T[:3, :3].T.ravel(), *T[:3, 3], *size])
+
+
+DEFAULTS = {"stiffness": 0.0, "damping": 0.0, "friction": 0.0, "slip": 0.01, "tip": 0.0}
+"""Numbers of a surface in the order of its columns, with the values of those that may be omitted."""
+
+
+def placement(table: Mapping[str, Any]) -> Floats:
+    """Return the pose (4, 4) of a body: its `at`, and its `rpy_deg`, turns about the fixed axes x, y, z.
+
+    The third axis of a plane is its normal; that of a cylinder leads `from` one end `to` the other.
+    """
     from scipy.spatial.transform import Rotation
 
-    table = numbers_by_key(values, KEYS, "a surface") if isinstance(values, str) else dict(values)
-    shapes = [name for name in SHAPES if name in table]
-    if len(shapes) != 1:
-        raise ValueError(
-            f"expected one of {', '.join(f'{name}=' for name in SHAPES)} of a surface, got {values!r}"
-        )
-    name = shapes[0]
-    placed = ("from", "to") if name == "cylinder" else ("at", "rpy_deg")
-    known = {name: 1 if name in ("sphere", "cylinder") else 3, "stiffness": 1, **dict.fromkeys(DEFAULTS, 1)}
-    known |= dict.fromkeys(placed, 3)
-    numbers = {"at": [0.0] * 3, "rpy_deg": [0.0] * 3} | {key: [value] for key, value in DEFAULTS.items()}
-    for key, value in table.items():
-        if key not in known:
-            raise ValueError(f"unknown key {key!r} of a surface: expected {', '.join(known)}")
-        array = np.atleast_1d(real_array(value, f"{key} of a surface"))
-        if array.shape != (known[key],) or not np.all(np.isfinite(array)):
-            raise ValueError(f"expected {key} of a surface to be {known[key]} finite numbers, got {value!r}")
-        numbers[key] = array.tolist()
-    for key in (*placed, "stiffness"):
-        if key not in numbers:
-            raise ValueError(f"expected {key}= of a surface, got {values!r}")
-    for key in ("stiffness", "slip", *DEFAULTS, *((name,) if name != "plane" else ())):
-        if not (min(numbers[key]) > 0.0 if key in ("stiffness", "slip", name) else numbers[key][0] >= 0.0):
-            raise ValueError(f"expected {key} of a surface to be positive, got {numbers[key]}")
-    half, R, p = np.zeros(3), np.eye(3), np.array(numbers["at"])
-    if name == "cylinder":
-        start, end = np.array(numbers["from"]), np.array(numbers["to"])
-        p, half = (start + end) / 2.0, np.array([numbers[name][0], 0.0, np.linalg.norm(end - start) / 2.0])
-        R = _axes_about(end - start)
-    elif name == "plane":
-        R = _axes_about(np.array(numbers[name]))
+    T = np.eye(4)
+    T[:3, 3] = table.get("at", (0, 0, 0))
+    if "from" in table:
+        start, end = np.array(table["from"], dtype=float), np.array(table["to"], dtype=float)
+        T[:3, :3], T[:3, 3] = axes_along(end - start), (start + end) / 2.0
+    elif "plane" in table:
+        T[:3, :3] = axes_along(table["plane"])
     else:
-        R = Rotation.from_euler("xyz", numbers["rpy_deg"], degrees=True).as_matrix()
-        half = np.array(numbers[name]) / 2.0 if name == "box" else np.array([numbers[name][0], 0.0, 0.0])
-    if name == "plane" and np.any(numbers["rpy_deg"]):
-        raise ValueError("a plane is placed by its normal and a point: omit rpy_deg")
-    if T_base is not None:
-        T = real_array(T_base, "T_base")
-        R, p = T[:3, :3] @ R, T[:3, :3] @ p + T[:3, 3]
-    head = [
-        float(SHAPES.index(name)),
-        *(numbers[key][0] for key in ("stiffness", "damping", "friction", "slip", "tip")),
-    ]
-    return np.array([*head, *R.T.ravel(), *p, *half])
+        T[:3, :3] = Rotation.from_euler("xyz", table.get("rpy_deg", (0, 0, 0)), degrees=True).as_matrix()
+    return T
 
 
-def _axes_about(z: Floats) -> Floats:
-    """Return a rotation (3, 3) whose third axis is along a vector."""
-    length = float(np.linalg.norm(z))
-    if not length > 0.0:
-        raise ValueError("expected an axis of a surface that is not 0")
-    z = z / length
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
-    x = x / np.linalg.norm(x)
+def axes_along(z: ArrayLike) -> Floats:
+    """Return a rotation (3, 3) whose third axis is along a vector; raise `ValueError` for a zero vector."""
+    z = np.array(z, dtype=np.float64)
+    if not (length := float(np.linalg.norm(z))) > 0.0:
+        raise ValueError("expected an axis that is not 0")
+    z /= length
+    x = np.asarray(np.cross(z, np.eye(3)[np.argmin(np.abs(z))]), dtype=np.float64)
+    x /= np.linalg.norm(x)
     return np.array([x, np.cross(z, x), z], dtype=np.float64).T
 
 
-def numbers_by_key(text: str, known: Sequence[str], what: str) -> dict[str, Any]:
-    """Return the numbers of `key=number,number,...` pairs by key.
-
-    Args:
-        text: the pairs, separated by blanks.
-        known: valid keys.
-        what: what has them, for messages.
+def numbers_by_key(text: str) -> dict[str, Any]:
+    """Return the number, or the numbers, of `key=number,number,...` pairs by key.
 
     Raises:
-        ValueError: the text is invalid, or a key is unknown or occurs twice.
+        ValueError: the text is invalid, or a key occurs twice.
     """
     found: dict[str, Any] = {}
     for part in text.split():
@@ -364,10 +354,10 @@ def numbers_by_key(text: str, known: Sequence[str], what: str) -> dict[str, Any]
         try:
             numbers = [float(number) for number in values.split(",")]
         except ValueError:
-            raise ValueError(f"expected key=number,... of {what}, got {part!r}") from None
-        if key not in known or key in found:
-            raise ValueError(f"expected keys of {what} among {', '.join(known)}, each once, got {key!r}")
-        found[key] = numbers
+            numbers = []
+        if not numbers or key in found:
+            raise ValueError(f"expected pairs key=number,number,... with different keys, got {part!r}")
+        found[key] = numbers if len(numbers) > 1 else numbers[0]
     return found
 
 

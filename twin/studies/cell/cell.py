@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from twin.base.arrays import Floats
 from twin.base.errors import CellError, RobotError, near, printable
 from twin.base.wings import from_above
+from twin.physics.dynamics.environment import BODIES, CONTACT, PLACED, placement
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.robot.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.physics.robot.robot import Robot
@@ -43,14 +43,6 @@ CONVEX_SHARE = 0.995
 
 CONCAVITY = 0.02
 """Largest depth that convex parts of a mesh fill up, as a share of its size; coacd takes 0.01 to 1."""
-
-
-def placement(table: dict[str, Any]) -> Floats:
-    """Return the pose (4, 4) of `at` and `rpy_deg`: turns about the fixed axes x, y, z."""
-    T = np.eye(4)
-    T[:3, 3] = table.get("at", (0, 0, 0))
-    T[:3, :3] = Rotation.from_euler("xyz", table.get("rpy_deg", (0, 0, 0)), degrees=True).as_matrix()
-    return T
 
 
 class Solid(NamedTuple):
@@ -104,23 +96,14 @@ def solids_of(shape: dict[str, Any], body: int, name: str, T_body: Floats, where
         radius = float(shape["sphere"])
         return [Solid(body, name, library.Sphere(radius), T_body @ placement(shape), np.full(3, radius))]
     if "cylinder" in shape:
-        start, end = (np.array(shape[key], dtype=float) for key in ("from", "to"))
-        T, length = np.eye(4), float(np.linalg.norm(end - start))
-        T[:3, :3], T[:3, 3] = _frame_along((end - start) / length), (start + end) / 2
-        return [_cylinder(float(shape["cylinder"]), length, body, name, T_body @ T)]
+        length = float(np.linalg.norm(np.subtract(shape["to"], shape["from"])))
+        return [_cylinder(float(shape["cylinder"]), length, body, name, T_body @ placement(shape))]
     return _mesh_solids(shape, body, name, T_body @ placement(shape), where)
 
 
 def _cylinder(radius: float, length: float, body: int, name: str, T: Floats) -> Solid:
     half = np.array([radius, radius, length / 2])
     return Solid(body, name, coal().Cylinder(radius, length), T, half)
-
-
-def _frame_along(z: Floats) -> Floats:
-    """Return a rotation (3, 3) whose third axis is a unit vector."""
-    x = np.asarray(np.cross(z, np.eye(3)[np.argmin(np.abs(z))]), dtype=np.float64)
-    x /= np.linalg.norm(x)
-    return np.array([x, np.cross(z, x), z], dtype=np.float64).T
 
 
 def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: str) -> list[Solid]:
@@ -307,23 +290,23 @@ def _urdf_solids(element: ET.Element, folder: Path, body: int, name: str, T: Flo
 MARGIN = 0.0
 LARGEST_MARGIN = 2.0
 """Margin, in [m], beyond which its unit is doubted."""
-PLACEMENT = {"at?": 3, "rpy_deg?": 3}
 SHAPES: dict[str, dict[str, Any]] = {
-    "box": {"box": 3, **PLACEMENT},
-    "sphere": {"sphere": "number", "at?": 3},
-    "cylinder": {"cylinder": "number", "from": 3, "to": 3},
-    "mesh": {"mesh": "text", "unit": "text", "convex?": "any", **PLACEMENT},
+    **{name: BODIES[name] for name in ("box", "sphere", "cylinder")},
+    "mesh": {"mesh": "text", "unit": "text", "convex?": "any", **PLACED},
 }
 """Keys of the shapes, see `urdf.schema`."""
 
 TABLES: dict[str, dict[str, Any]] = {
     "": {"margin?": "any", "shapes_accuracy?": "any"},
-    "base?": PLACEMENT,
-    "frames.*?": {**PLACEMENT, "parent?": "text"},
+    "base?": PLACED,
+    "frames.*?": {**PLACED, "parent?": "text"},
     "tool?": {"tcp?": "table", "mass?": "number", "com?": 3, "inertia?": 6, "shapes?": "any"},
 }
-CONTACT = {"stiffness?": "number", "damping?": "number", "friction?": "number", "slip?": "number"}
-OBJECT = {"frame?": "text", "mass?": "number", **CONTACT}
+OBJECT = {
+    "frame?": "text",
+    "mass?": "number",
+    **{f"{key.rstrip('?')}?": kind for key, kind in CONTACT.items()},
+}
 """Keys of an object beside its shapes."""
 
 
@@ -547,7 +530,7 @@ def _check(content: dict[str, Any]) -> None:
         _check_shapes(f"objects.{name}", shapes)
     if "tool" in content:
         _check_shapes("tool.shapes", content["tool"].get("shapes", []))
-        _check_table("tool.tcp", content["tool"].get("tcp", {}), PLACEMENT)
+        _check_table("tool.tcp", content["tool"].get("tcp", {}), PLACED)
     margins = [("margin", content.get("margin", MARGIN))]
     if "shapes_accuracy" in content:
         margins.append(("shapes_accuracy", content["shapes_accuracy"]))
@@ -637,7 +620,7 @@ def _cell(path: Path, content: dict[str, Any]) -> Cell:
                 f"known are {', '.join(frames)}"
             )
         shapes = _located(one.get("shapes") or [_shape_of(one)], path)
-        contact = {key: one[key] for key in one if f"{key}?" in CONTACT}
+        contact = {key: one[key] for key in one if {key, f"{key}?"} & CONTACT.keys()}
         objects.append(Object(name, frames[frame], tuple(shapes), float(one.get("mass", 0.0)), contact))
     tool = None
     if (given := content.get("tool")) is not None:
