@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AccelerationGains, ObserverGains, acceleration_gains, with_chosen
 from twin.physics.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
+from twin.physics.control.supervision import observe, observer_memory
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Reference, State
 
@@ -100,18 +101,11 @@ def disturbance_observer(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
     """Return the torque; Kp, Kv and K are the parameters, see `twin.control.control_law`."""
-    n, T = len(state.q), model.period
-    q_before, qd_before, disturbance, started, load = memory[0], memory[1], memory[2], memory[3], memory[4:]
+    n, disturbance, load = len(state.q), memory[2], memory[4:]
     if len(state.tau) != n:
         raise ValueError("expected the torques that the motors gave, state.tau, one for each joint")
-    tau = np.empty(n)
-    if started[0] > 0.0:
-        qdd = (state.qd - qd_before) / T
-        motor_torque(model, q_before, qd_before, qdd, load, tau)
-        for i in range(n):
-            disturbance[i] += min(parameters[2, i] * T, 1.0) * (tau[i] - state.tau[i] - disturbance[i])
-    q_before[:], qd_before[:], started[:] = state.q, state.qd, 1.0
-    Kp, Kv = parameters[0], parameters[1]
+    observe(model, state.q, state.qd, state.tau, parameters[2], memory)
+    Kp, Kv, tau = parameters[0], parameters[1], np.empty(n)
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     motor_torque(model, state.q, state.qd, qdd, load.copy(), tau)  # the load follows from the actual motion
     return tau - disturbance
@@ -138,10 +132,10 @@ class DisturbanceObserver(ControlLaw):
         """
         derived = acceleration_gains(robot, bandwidth)
         gains = with_chosen(ObserverGains(*derived, np.full(robot.n, 100.0)), Kp=Kp, Kv=Kv, K=K)
-        memory = np.vstack([np.zeros((4, robot.n)), load_memory(robot)])
         super().__init__(
-            robot, disturbance_observer, gains, memory=memory, period=period, signals={"disturbance": 2}
-        )
+            robot, disturbance_observer, gains, memory=observer_memory(robot), period=period,
+            signals={"disturbance": 2},
+        )  # fmt: skip
 
     @property
     def gains(self) -> ObserverGains:
