@@ -1,4 +1,5 @@
 from .abb.rapid.program import RapidProgram as RapidProgram
+from .collision import Collision as Collision
 from .constrained_circle import ConstrainedCircle as ConstrainedCircle
 from .drive_check import DriveCheck as DriveCheck
 from .excitation import Excitation as Excitation

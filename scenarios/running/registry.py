@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from twin.physics.robot.robot import Robot
 
 BUILT_IN = (
-    "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory",
-    "model_agreement", "parallelogram", "payload_mismatch", "pose_path", "velocity_control",
+    "collision", "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking",
+    "laboratory", "model_agreement", "parallelogram", "payload_mismatch", "pose_path", "velocity_control",
 )  # fmt: skip
 """Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]

@@ -132,7 +132,10 @@ def test_laboratory_suits_six_joints_and_youbot():
 
 def test_refusal_names_the_scenarios_that_suit_the_robot():
     others = "excitation, gravity_hold, joint_tracking, model_agreement"
-    for robot, named in (("youbot3", f"drive_check, {others}"), ("two_link", others.partition(", ")[2])):
+    for robot, named in (
+        ("youbot3", f"collision, drive_check, {others}"),
+        ("two_link", others.partition(", ")[2]),
+    ):
         run = run_one(tasks.task("laboratory", robot=robot))
         assert run.refused
         assert run.error.endswith(f"masses; scenarios that suit {robot}: {named}")

@@ -19,6 +19,7 @@ from twin.physics.control.rollout import run_rollouts
 from twin.studies.sweeps.evaluation import engine_outcomes, outcomes
 
 SHORT = {
+    "collision": {"duration": 0.2},
     "joint_tracking": {"duration": 0.2},
     "pose_path": {"speed": 0.5, "angular_speed": 3.0},
     "gravity_hold": {"duration": 0.2},

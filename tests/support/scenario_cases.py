@@ -15,6 +15,7 @@ SUITED = [
     (robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).kind().suits(twin.load(robot))
 ]
 SHORT = {
+    "collision": {"duration": 0.8},
     "constrained_circle": {"duration": 0.9, "time_step": 0.004, "radius": 0.08},
     "drive_check": {"duration": 0.4, "states": 20},
     "excitation": {"time_step": 0.005},

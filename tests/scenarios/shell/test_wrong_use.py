@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     ("line", "told"),
     [
         ("walk", "walk"),
-        ("run", "known are constrained_circle, drive_check, excitation, gravity_hold"),
+        ("run", "known are collision, constrained_circle, drive_check, excitation, gravity_hold"),
         ("run --controller pd pose_path", "before all options"),
         ("run pose_pth", "unknown scenario 'pose_pth', did you mean 'pose_path'?"),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
