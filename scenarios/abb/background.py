@@ -302,7 +302,7 @@ def serving(
         station: the station, or its file.
         setup: robot, controller and drives; by default those of the station, with computed torque.
         home: folder of HOME:, by default that of the station, or a fresh one.
-        supervise: whether the arm stops before a collision, and where a drive lacks torque.
+        supervise: whether the arm stops before and in a collision, and where a drive lacks torque.
         operator: answers of the operator.
         rws: local port of Robot Web Services, 0 for a free one, None without them; `url` has their address.
         omnicore: whether the services have version 2.0 over TLS, as OmniCore has it.

@@ -235,9 +235,11 @@ class ServeAbb(Command):
 
     After `--` stands the command of a client, such as `pytest tests/`: the session lasts as long as it runs.
 
-    What the arm does is judged as it happens: a drive that lacks the torque that its controller demands, and
-    an arm that comes nearer than a margin to itself, its tool or its cell. Each is a line, and with
-    --supervise an error ERR_COLL_STOP that stops the arm on its path.
+    What the arm does is judged as it happens: a drive that lacks the torque that its controller demands, an
+    arm that comes nearer than a margin to itself, its tool or its cell, and external torques above those of
+    the station's table [supervision], as MotionSup tunes them. Each is a line, and with --supervise an error
+    ERR_COLL_STOP that stops the arm on its path. The last table has the thresholds that a session without
+    contact teaches.
 
     The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, one of
     these things happened, or the log could not be written; 2 for wrong use. Ctrl-C ends the session with its
@@ -274,7 +276,7 @@ class ServeAbb(Command):
     cell: Path | None = option(
         None, "what stands around the arm, see the guide on cells (default: the arm alone)", "CELL.toml"
     )
-    supervise: bool = option(False, "stop the arm before a collision, and where a drive lacks torque")
+    supervise: bool = option(False, "stop the arm before and in a collision, and where a drive lacks torque")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
     operator: str | None = option(
         None,

@@ -30,9 +30,11 @@ from twin.abb.egm.robot.session import EgmResult, SessionPlan
 from twin.abb.egm.wire.channel import Address
 from twin.base.errors import CellError, DivergenceError, RapidError, TwinError, WrongUse, describe_error
 from twin.base.worker_processes import Answer, Message, Workers, on_stop, send_message
+from twin.physics.control.supervision import thresholds
 from twin.physics.engine.client import engine_installed
 from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.physics.robot.robot import Payload, Robot
+from urdf.schema import check_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -387,9 +389,9 @@ class Served:
 
     @property
     def is_good(self) -> bool:
-        """Whether no task had a fault, no drive lacked torque, and the arm came near nothing."""
+        """Whether no task had a fault, no drive lacked torque, and the arm came near and met nothing."""
         seen = self.supervision
-        return not (self.faults or self.error or seen.saturations or seen.collisions)
+        return not (self.faults or self.error or seen.saturations or seen.collisions or seen.contacts)
 
 
 class LinePrinter:
@@ -438,7 +440,7 @@ class Serving:
         page: function that starts the page of the controller, if it is wanted.
         starts: whether the programs start by themselves.
         cell: what stands around the arm, None if it has only itself.
-        supervise: whether the arm stops before a collision, and where a drive lacks torque.
+        supervise: whether the arm stops before and in a collision, and where a drive lacks torque.
         is_background: whether the session goes on when its programs have ended.
         client_input: standard input of the client's command, as for `subprocess.Popen`.
         lines: the last lines.
@@ -533,7 +535,9 @@ class Serving:
 
         setup = self.setup
         plant = setup.load_robot()
-        tasks = self.station.task_settings()
+        tasks, limits = self.station.task_settings(), self.station.supervision
+        check_table("supervision", limits, {f"{name}?": "number" for name in plant.joint_names}, 0)
+        limits = [limits.get(name, np.inf) for name in plant.joint_names]
 
         def controller_for(payload: Payload | None) -> Controller:
             return setup.control_law(setup.controller_model(plant.with_payload(payload)))
@@ -555,7 +559,7 @@ class Serving:
                 controller_for,
                 tasks,
                 outputs=self.station.outputs,
-                supervision=Supervision(clearance, stops=self.supervise),
+                supervision=Supervision(clearance, stops=self.supervise, thresholds=limits),
                 on_line=on_line,
                 **self.given,
             )
@@ -646,7 +650,11 @@ def rows(served: Served) -> dict[str, str]:
     elif served.unjudged:
         found["distances"] = f"not judged: {served.unjudged}"
     found["times that a drive lacked torque"] = str(seen.saturations)
+    found["times that something touched the arm"] = str(seen.contacts)
     if log is not None:
+        limits = zip(log.robot.joint_names, thresholds(seen.largest).tolist(), strict=True)
+        learned = ", ".join(f"{name} = {limit:.3g}" for name, limit in limits)
+        found["thresholds, if nothing did"] = f"supervision = {{ {learned} }}"
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
         found |= torque_rows(log.robot.joint_names, *largest_torques(log))
     return found

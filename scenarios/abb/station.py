@@ -23,7 +23,7 @@ ACCESS = "All", "Default", "ReadOnly", "Internal"
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
     "cell?": "text", "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any",
-    "signals?": "any", "egm?": "any", "gripper?": "any",
+    "signals?": "any", "egm?": "any", "gripper?": "any", "supervision?": "any",
 }  # fmt: skip
 EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
 GRIPPER = {"signal?": "text", "within?": "number"}
@@ -47,6 +47,7 @@ class Station:
         ports: local ports by those that programs name.
         egm: table of the clients of EGM.
         gripper: table of the gripper of the cell's parts.
+        supervision: largest external torques by the names of the joints that are judged, in [N m].
         folder: folder from which the paths of the file begin.
     """
 
@@ -55,6 +56,7 @@ class Station:
     ports: Mapping[str, int] = field(default_factory=dict)
     egm: Mapping[str, Any] = field(default_factory=dict)
     gripper: Mapping[str, Any] = field(default_factory=dict)
+    supervision: Mapping[str, float] = field(default_factory=dict)
     robot: str | None = None
     drives: str | None = None
     home: str | None = None

@@ -254,8 +254,8 @@ def test_the_new_station_serves_its_client(tmp_path):
 
 def test_what_lacked_torque_or_came_near_is_not_good(irb140, tmp_path):
     """Each alone; a sample counts if any drive is at its limit; distances of an arm without shapes do not."""
-    for seen in ({}, {"saturations": 1}, {"collisions": 1}):
-        supervision = SimpleNamespace(**{"saturations": 0, "collisions": 0} | seen)
+    for seen in ({}, {"saturations": 1}, {"collisions": 1}, {"contacts": 1}):
+        supervision = SimpleNamespace(**{"saturations": 0, "collisions": 0, "contacts": 0} | seen)
         served = Served(1.0, None, (), "", 0, None, None, "PyBullet", supervision, "")
         assert served.is_good == (not seen)
     demand = np.zeros((4, 6))

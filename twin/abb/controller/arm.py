@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from twin.abb.controller.motion import Motion
 from twin.abb.egm.robot.guided_arm import Controller, GuidedArm, same_payload
@@ -18,6 +19,7 @@ from twin.abb.rapid.values import PREDEFINED, Record
 from twin.base.arrays import Floats
 from twin.data.logs.annotations import ProgramLines
 from twin.data.logs.log import Log
+from twin.physics.control.supervision import ResidualObserver
 from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.physics.robot.robot import Payload, Robot
 
@@ -46,6 +48,7 @@ class MechanicalUnit:
         tool: tool of the last move.
         gripper: gripper of the parts of its cell, None if what the program declares is what the arm carries.
         forget_moves: function that forgets the moves that its program collected.
+        level: level of the supervision of external torques, in [%] of the thresholds; 0 while it is off.
 
     Args:
         controller_for: function that returns the controller for a payload.
@@ -65,6 +68,7 @@ class MechanicalUnit:
         self.forget_moves: Callable[[], object] = lambda: None
         self._payloads: tuple[Payload | None, Payload | None] = None, None
         self.tool, self._load = PREDEFINED["tool0"].value, PREDEFINED["load0"].value
+        self.level = 100.0
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
 
     def clear_path(self) -> None:
@@ -141,6 +145,10 @@ class Supervision:
     Attributes:
         clearance: distances of the arm; None if they are not judged.
         stops: whether what is wrong stops the arm, by ERR_COLL_STOP.
+        thresholds: (n,) largest external torques, in [N m]; infinite where they are not judged.
+        largest: (n,) largest external torques that were seen, in [N m].
+        contacts: number of times that external torques exceeded a threshold.
+        backs_off: whether the arm is to go back a little on its path, once it has stopped.
         saturations: number of times that drives began to lack torque.
         collisions: number of times that the arm came nearer than a margin.
         now: nearest pair at the last look, None before it.
@@ -150,20 +158,29 @@ class Supervision:
     Args:
         clearance: distances of the arm; None if they are not judged.
         stops: whether what is wrong stops the arm.
+        thresholds: (n,) largest external torques, in [N m]; infinite where they are not judged.
     """
 
-    def __init__(self, clearance: Clearance | None = None, *, stops: bool = False) -> None:
-        self.clearance, self.stops = clearance, stops
-        self.saturations = self.collisions = 0
+    def __init__(
+        self, clearance: Clearance | None = None, *, stops: bool = False, thresholds: ArrayLike = np.inf
+    ) -> None:
+        self.clearance, self.stops, self.thresholds = clearance, stops, thresholds
+        self.largest, self.backs_off = np.zeros(1), False
+        self.nearest_at, self._saturated_at, self._touched_at = 0.0, -np.inf, -np.inf
+        self._observer: ResidualObserver | None = None
+        self.saturations = self.collisions = self.contacts = 0
         self.nearest: Nearest | None = None
-        self.nearest_at = 0.0
-        self._saturated_at = -np.inf
         self._wait, self._seen, self._is_near = 0, np.empty(0), False
         self.now: Nearest | None = None
 
-    def look(self, arm: GuidedArm) -> list[str]:
-        """Look at the arm after a cycle; return a sentence on each thing that is wrong since then."""
-        found = []
+    def look(self, arm: GuidedArm, level: float = 100.0) -> list[str]:
+        """Look at the arm after a cycle; return a sentence on each thing that is wrong since then.
+
+        Args:
+            arm: the arm.
+            level: level of external torques, in [%] of the thresholds; 0 while they are not judged.
+        """
+        found = self.feel(arm, level)
         if arm.utilization > FULL:
             if arm.t - self._saturated_at > QUIET:
                 self.saturations += 1
@@ -176,6 +193,26 @@ class Supervision:
             self._wait = LOOK - 1
             found += self._look_around(self.clearance, arm)
         return found
+
+    def feel(self, arm: GuidedArm, level: float) -> list[str]:
+        """Feel external torques in a cycle, see `look`; the first time takes long, because it compiles."""
+        if self._observer is None or self._observer.robot is not arm.model:  # restarts with each payload
+            self._observer = ResidualObserver(arm.model, period=arm.period)
+        felt = self._observer.follow(arm.last.q_seen, arm.last.qd_seen, arm.last.tau)
+        felt = np.abs(felt).max(axis=0)
+        self.largest = np.maximum(self.largest, felt)
+        if level == 0.0:
+            return []
+        limits, before = 0.01 * level * np.broadcast_to(self.thresholds, felt.shape), self._touched_at
+        joint = int(np.argmax(felt / limits))
+        if not felt[joint] > limits[joint]:
+            return []
+        self._touched_at = arm.t
+        if arm.t - before <= QUIET:
+            return []
+        self.contacts, self.backs_off = self.contacts + 1, self.stops
+        torques = f"{felt[joint]:.0f} N m of external torque, at most {limits[joint]:.0f} N m"
+        return [f"motion supervision: {arm.robot.joint_names[joint]}: {torques}"]
 
     def _look_around(self, clearance: Clearance, arm: GuidedArm) -> list[str]:
         q_tree = clearance.robot.tree_positions(arm.q)

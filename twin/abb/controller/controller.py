@@ -162,6 +162,7 @@ class VirtualController:
         self.signals = Signals({}) if signals is None else signals
         self.limits = Limits(0.9) if limits is None else limits
         self.supervision = Supervision() if supervision is None else supervision
+        self.supervision.feel(arm, 0.0)
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
         self.execution = Execution(lambda: arm.t, forever=forever, on_line=on_line)
         self.execution.queues.update({queue_of(one.name).lower(): Queue() for one in tasks})
@@ -325,7 +326,7 @@ class VirtualController:
         for task in self.tasks.values():
             if not task.is_background:
                 task.to_entry(routine if task.settings.moves else "")
-        self.execution.held = False
+        self.execution.held, self.unit.level = False, 100.0
         self.execution.note(10002)
 
     def _moving(self) -> list[Task]:
@@ -429,11 +430,14 @@ class VirtualController:
         due, motion.due = motion.due, []
         for trigger in due:
             trigger.act()
-        for sentence in self.supervision.look(self.arm):
+        for sentence in self.supervision.look(self.arm, self.unit.level):
             execution.report("", sentence)
             execution.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
             if self.supervision.stops:
                 self._stop_by_supervision(sentence)
+        if self.supervision.backs_off and not (execution.held and motion.rate):
+            self.supervision.backs_off = False
+            motion.back_off(self.robot)
         if execution.has_ended and self.rests:
             execution.running = False
         if execution.executing != self._executed:

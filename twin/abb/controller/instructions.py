@@ -121,6 +121,13 @@ def _speed(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.execution.override = min(max(given.value(0, NUM), 0.0), 100.0) / 100
 
 
+def _motion_sup(recorder: LiveRecorder, given: Arguments) -> None:
+    level = given.optional("tunevalue", NUM, 100.0) if "on" in given else 0.0
+    if not (1.0 <= level <= 300.0 or "off" in given):
+        raise RapidError(r"MotionSup: expected \On, perhaps with \TuneValue of 1 to 300 %, or \Off", "value")
+    recorder.unit.level = level
+
+
 # -------------------------------------------------------------------------------------------- triggers
 
 
@@ -179,7 +186,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
             ("CopyFile", "", _of_files(shutil.copyfile)),
             ("UIMsgBox", "", _message_box), ("Stop", "", _stop),
             ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
-            ("SpeedRefresh", "Override", _speed),
+            ("SpeedRefresh", "Override", _speed), ("MotionSup", "", _at_the_arm(_motion_sup)),
             ("TriggIO", "TriggData Distance SetValue", _output(0, 2)),
             ("TriggEquip", "TriggData Distance EquipLag SetValue", _output(2, 3)),
             ("TriggInt", "TriggData Distance Interrupt", _interrupt),

@@ -33,6 +33,8 @@ NEAR_PATH = np.radians(0.1)
 REDUCED = 0.25
 """Largest speed of the tool in manual mode with reduced speed, in [m/s] (ISO 10218-1)."""
 
+BACK, BACK_TIME = 3e-3, 0.2  # way of the tool back after a contact, in [m], and time for it, in [s] (ours)
+
 STEP = 2e-3
 """Time between the places of the tool of which the length of the way is made, in [s]."""
 
@@ -192,6 +194,7 @@ class Motion:
         self.q, self._before, self._period = q.copy(), q.copy(), period
         self.paths: deque[Path] = deque()
         self._stored: list[tuple[deque[Path], float, Floats]] = []
+        self._back: list[float] = []  # times on the path, while the arm goes back
         self.t, self.rate, self.goal, self.top_speed = 0.0, 1.0, 1.0, math.inf
         self.completed = 0
         self.jog: Jog | None = None
@@ -200,7 +203,7 @@ class Motion:
     @property
     def rests(self) -> bool:
         """Whether the arm has no path, or is stopped on it, and nobody jogs it."""
-        return self.jog is None and (not self.paths or self.rate == 0.0)
+        return self.jog is None and not self._back and (not self.paths or self.rate == 0.0)
 
     def begun(self) -> Iterator[tuple[Path, int]]:
         """Yield the moves of the present path that have begun since the last call, with their path."""
@@ -273,6 +276,17 @@ class Motion:
         self.paths.clear()
         self.t = 0.0
 
+    def back_off(self, robot: Robot) -> None:
+        """Let an arm that rests on its path go back, until its tool is `BACK` away, by 5 s at most."""
+        if self.rate == 0.0 and self.paths and self.jog is None and self.off_path <= NEAR_PATH:
+            path, t = self.paths[0], np.arange(self.t, max(self.t - 5.0, 0.0) - STEP, -STEP).clip(0.0)
+            q = path.motion(np.minimum(t, path.motion.duration))[0]
+            tool = frame_of(path.segments[path.begun - 1].move.tool["tframe"])
+            p = forward_kinematics(robot, q, tool)[:, :3, 3]
+            k = np.argmax([*(np.linalg.norm(p - p[0], axis=1) >= BACK)[:-1], True])
+            x, step = np.linspace(0.0, 1.0, round(BACK_TIME / self._period) + 1)[1:], t[k] - self.t
+            self._back = (self.t + step * x**3 * (10.0 - 15.0 * x + 6.0 * x**2)).tolist()
+
     def store(self) -> None:
         """Put the paths aside; the arm must be at rest."""
         self._stored.append((self.paths, self.t, self.q.copy()))
@@ -303,6 +317,10 @@ class Motion:
             targets[1:], k = self.jog.positions(count), count + 1
             if self.jog.at_rest:
                 self.jog = None
+        if self._back:
+            times, self._back = self._back[:count], self._back[count:]
+            motion, k, self.t = self.paths[0].motion, 1 + len(times), times[-1]
+            targets[1:k] = motion(np.minimum(times, motion.duration))[0]
         stands = self.rate == self.goal == 0.0  # perhaps off its path, by jogging
         while k <= count and self.paths and not stands:
             path, times = self.paths[0], []

@@ -52,6 +52,7 @@ class GuidedArm:
         tau: (n,) mean motor torques at the joints in the last cycle, in [N m].  A single sample would not
             represent the steps in which references arrive.
         utilization: utilization of the motor torques in the last samples, in [%], see `torque_utilization`.
+        last: log of the last samples.
 
     Args:
         robot: plant with drives and payload.
@@ -110,6 +111,11 @@ class GuidedArm:
         """Whether the window of the simulation was closed."""
         return self.simulation.bench is not None and self.simulation.bench.lost
 
+    @property
+    def model(self) -> Robot:
+        """The controller's model; the arm itself if the controller names none."""
+        return getattr(self._controller, "robot", self.robot)
+
     def change_load(self, payload: Payload | None, controller: Controller) -> None:
         """Continue with another payload, and with the controller for it, which inherits a memory."""
         if not same_payload(payload, self.robot.payload):
@@ -151,7 +157,7 @@ class GuidedArm:
                 self._add(error.log)
             raise
         self._add(log)
-        self.tau = np.mean(log.tau, axis=0)
+        self.last, self.tau = log, np.mean(log.tau, axis=0)
         self.utilization = torque_utilization(self._motors, log.tau_demand, log.qd_motor)
         self.q = self.simulation.motor_state()[0].copy() if self._sensors is None else log.q_seen[-1]
 

@@ -1,0 +1,132 @@
+"""Contacts of an arm that a program moves: external torques, MotionSup, and the way back."""
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.abb.session import Serving
+from scenarios.abb.station import Station
+from scenarios.setup import Setup
+from twin.abb.controller.arm import Supervision
+from twin.abb.controller.events import ERROR
+
+SWING = "MoveAbsJ b, v300, fine, tool0; MoveAbsJ c, v300, fine, tool0;"
+DOWN = "1.0:1.3 0,0,-80"
+
+
+@pytest.fixture
+def pushed(cell):
+    """Return a function that starts a program under a push, with thresholds of the supervision."""
+
+    def start(body, push, thresholds=10.0, stops=True):
+        live = cell(
+            T_ROB1=body, options={"supervision": Supervision(stops=stops, thresholds=[thresholds] * 6)}
+        )
+        live.controller.arm.environment = twin.dynamics.Environment(twin.dynamics.pushes(push))
+        return live
+
+    return start
+
+
+def contacts(live):
+    return [line for line in live.lines if line.sentence.startswith("motion supervision: joint_")]
+
+
+def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
+    live = pushed(SWING, DOWN)
+    live.run(2.0)
+    [(name, fault)] = live.controller.faults
+    [line] = contacts(live)
+    assert name == "T_ROB1"
+    assert line.sentence == "motion supervision: joint_2: 14 N m of external torque, at most 10 N m"
+    assert 1.0 < line.t < 1.01
+    assert line.sentence in str(fault)
+    events = [one.event for one in live.controller.execution.events if one.code == 50204]
+    assert {(one.type, one.texts[-1]) for one in events} == {(ERROR, line.sentence)}
+    for _ in range(120):
+        live.controller.cycle()
+    assert live.controller.rests
+    log, first = live.log, round(1e3 * line.t)
+    way = twin.forward_kinematics(log.robot, log.q_ref)[:, :3, 3]
+    stopped = first + int(np.argmax(np.linalg.norm(way[first:] - way[first], axis=1)))
+    assert stopped - first == pytest.approx(200, abs=5)  # the ramp
+    back = np.linalg.norm(way[-1] - way[stopped])
+    assert 3e-3 <= back < 4e-3
+    passed = np.linalg.norm(way[:stopped] - way[-1], axis=1)
+    assert passed[first:].min() < 1e-3  # on the path
+    assert np.abs(log.qd_ref[-1]).max() == 0.0
+    assert np.abs(log.qdd_ref[first:]).max() < 6.0
+    assert live.controller.supervision.contacts == 1
+
+
+def test_an_error_handler_continues_on_the_path(pushed):
+    handled = f"""{SWING}
+ERROR
+IF ERRNO = ERR_COLL_STOP THEN TPWrite "met"; StopMove; StartMove; RETRY; ENDIF"""
+    live = pushed(handled, DOWN)
+    live.run()
+    assert live.controller.faults == []
+    assert [text for text in live.texts if "supervision" not in text] == ["met"]
+    assert np.degrees(live.controller.arm.q) == pytest.approx([-30, 20, -20, 15, 50, 30], abs=0.01)
+    assert len(contacts(live)) == 1
+
+
+def test_motion_sup_turns_it_off_and_tunes_it(pushed):
+    """Three equal pushes: off, with a threshold of 300 % that none exceeds, and as it is by default."""
+    tuned = r"""MotionSup \Off; MoveAbsJ b, v300, fine, tool0;
+MotionSup \On\TuneValue:=300; MoveAbsJ c, v300, fine, tool0; MotionSup \On; MoveAbsJ a, v300, fine, tool0;"""
+    live = pushed(tuned, "0.5:0.6 0,0,-80; 1.8:1.9 0,0,-80; 2.9:3.0 0,0,-80", 16.0, stops=False)
+    live.run()
+    [line] = contacts(live)
+    assert 2.9 < line.t < 2.95
+    assert line.sentence.endswith("at most 16 N m")
+    assert live.controller.faults == []
+    assert live.controller.supervision.largest[1] > 40.0
+    live.controller.unit.level = 0.0
+    live.controller.stop()
+    live.controller.to_main()
+    assert live.controller.unit.level == 100.0
+
+
+@pytest.mark.parametrize("wrong", [r"\On\TuneValue:=301", r"\On\TuneValue:=0", ""])
+def test_motion_sup_takes_1_to_300_percent(cell, wrong):
+    live = cell(T_ROB1=f"MotionSup {wrong};")
+    live.run(1.0)
+    [(_, fault)] = live.controller.faults
+    assert r"MotionSup: expected \On, perhaps with \TuneValue of 1 to 300 %, or \Off" in str(fault)
+
+
+def test_free_motion_has_no_external_torque_and_another_load_is_in_the_model(cell):
+    loads = "PERS loaddata part := [3,[0,0,80],[1,0,0,0],0,0,0];"
+    body = (
+        "MoveAbsJ b, v300, fine, tool0; GripLoad part; MoveAbsJ c, v300, fine, tool0; GripLoad load0; "
+        + SWING
+    )
+    live = cell(loads, {"supervision": Supervision(stops=True, thresholds=[1e-9] * 6)}, T_ROB1=body)
+    live.run()
+    assert live.controller.faults == []
+    assert live.controller.supervision.largest.max() < 1e-10
+    assert live.log.payloads is not None
+
+
+def test_the_log_of_a_pushed_arm_has_its_wrench(pushed):
+    live = pushed(SWING, "0.1:0.2 0,0,-80; 1.0:1.3 10,0,0,0,2,0 tool", stops=False)
+    live.run()
+    log = live.log
+    assert log.wrench[:, 2].min() == -80.0
+    assert log.model_residual() < 1e-11
+
+
+def test_thresholds_of_a_station_are_those_of_its_joints(tmp_path):
+    file = tmp_path / "station.toml"
+    (tmp_path / "a.mod").write_text("MODULE M\nPROC main()\nWaitTime 1;\nENDPROC\nENDMODULE\n")
+    text = '[tasks.T_ROB1]\nmodules = ["a.mod"]\n[supervision]\n'
+    file.write_text(f"{text}joint_2 = 40.5\njoint_6 = 3\n")
+    controller = Serving(Station.read(file), Setup(drives="rigid"), print)._controller(print)
+    assert controller.supervision.thresholds == [np.inf, 40.5, np.inf, np.inf, np.inf, 3]
+    controller.close()
+    controller.arm.close()
+    for line, message in (("joint_7 = 1", "unknown key 'joint_7'"), ("joint_2 = -1", "a number above 0")):
+        file.write_text(text + line)
+        with pytest.raises(ValueError, match=message):
+            Serving(Station.read(file), Setup(drives="rigid"), print)._controller(print)
