@@ -8,6 +8,7 @@ from twin.abb.controller.controller import VirtualController
 from twin.abb.controller.execution import TaskSettings
 from twin.abb.egm.robot.guided_arm import GuidedArm
 from twin.abb.rapid.language import read_source
+from twin.physics.dynamics.environment import Environment, pushes
 
 HEAD = """MODULE M
 CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
@@ -25,16 +26,16 @@ def source(body, more=""):
 class VirtualCell:
     """Virtual controller that is advanced by a test, without a clock."""
 
-    def __init__(self, robot, settings, start=START, forever=False, starts=True, **more):
+    def __init__(self, robot, settings, start=START, forever=False, starts=True, push=None, **more):
         def law(payload):
             return controllers.make(
                 "computed_torque", robot.with_payload(payload), bandwidth=20.0, period=1e-3
             )
 
-        self.lines = []
+        self.lines, world = [], push and Environment(pushes(push))
         self.controller = VirtualController(
-            GuidedArm(robot, law(None), start), robot, law, settings, pace=CycleByCycle(), forever=forever,
-            on_line=self.lines.append, **more,
+            GuidedArm(robot, law(None), start, environment=world), robot, law, settings,
+            pace=CycleByCycle(), forever=forever, on_line=self.lines.append, **more,
         )  # fmt: skip
         if starts:
             self.controller.start()

@@ -97,7 +97,7 @@ class ResidualObserver(ControlLaw):
         >>> from twin.physics.control.supervision import ResidualObserver
         >>> robot = twin.load("two_link")
         >>> rest, law = twin.hold([0, 0], 0.2), controllers.make("computed_torque", robot)
-        >>> push = twin.dynamics.Environment(twin.dynamics.pushes("0:1 0,5,0"))
+        >>> push = twin.dynamics.Environment(twin.dynamics.pushes("0:1 5,0,0"))
         >>> plant, reference = twin.AnalyticPlant(robot), twin.sample(rest, 1e-3)
         >>> log = twin.run_closed_loop(plant, law, reference, environment=push)
         >>> r = ResidualObserver(robot).follow(log.q, log.qd, log.tau)
@@ -203,16 +203,11 @@ def lacking_mass(log: Any, model: Robot) -> tuple[float, float]:
         explains, 1 for all of it.
 
     Example:
-        >>> import controllers, twin
+        >>> from scenarios import JointTracking
         >>> from twin.physics.control.supervision import lacking_mass
-        >>> robot = twin.load("irb140")
-        >>> motion = twin.quintic([0.1] * 6, [0.9, 0.5, -0.4, 0.8, 1.0, -0.6], 0.6)
-        >>> plant = twin.AnalyticPlant(robot.with_payload(twin.Payload(3.0, (0.0, 0.0, 0.08))))
-        >>> law = controllers.make("computed_torque", robot)
-        >>> log = twin.run_closed_loop(plant, law, twin.sample_semi_implicit(motion, 1e-3))
-        >>> mass, share = lacking_mass(log, robot)
-        >>> round(mass, 6), round(share, 6)
-        (3.0, 1.0)
+        >>> log = JointTracking(duration=0.5).run(JointTracking.setup(payload="3", model_payload="0")).log
+        >>> np.round(lacking_mass(log, log.robot.with_payload(None)), 3).tolist()
+        [3.0, 1.0]
     """
     T, q, qd, after = log.time_step * log.steps_per_period, log.q_seen, log.qd_seen[:-1], log.qd_seen[1:]
     r, moves = residuals(log, model, 1.0 / T)[1:], np.abs(after) > MOVES

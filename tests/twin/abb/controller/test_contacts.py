@@ -19,11 +19,8 @@ def pushed(cell):
     """Return a function that starts a program under a push, with thresholds of the supervision."""
 
     def start(body, push, thresholds=10.0, stops=True):
-        live = cell(
-            T_ROB1=body, options={"supervision": Supervision(stops=stops, thresholds=[thresholds] * 6)}
-        )
-        live.controller.arm.environment = twin.dynamics.Environment(twin.dynamics.pushes(push))
-        return live
+        supervision = Supervision(stops=stops, thresholds=[thresholds] * 6)
+        return cell(T_ROB1=body, options={"supervision": supervision, "push": push})
 
     return start
 
@@ -107,14 +104,6 @@ def test_free_motion_has_no_external_torque_and_another_load_is_in_the_model(cel
     assert live.controller.faults == []
     assert live.controller.supervision.largest.max() < 1e-10
     assert live.log.payloads is not None
-
-
-def test_the_log_of_a_pushed_arm_has_its_wrench(pushed):
-    live = pushed(SWING, "0.1:0.2 0,0,-80; 1.0:1.3 10,0,0,0,2,0 tool", stops=False)
-    live.run()
-    log = live.log
-    assert log.wrench[:, 2].min() == -80.0
-    assert log.model_residual() < 1e-11
 
 
 def test_thresholds_of_a_station_are_those_of_its_joints(tmp_path):

@@ -106,17 +106,17 @@ def test_torque_at_a_limit_is_no_residual():
 
 @pytest.mark.parametrize("axis", range(3))
 def test_force_that_sticking_joints_hide_is_the_one_that_moves_the_arm(axis):
-    """The coupled wrist sticks by its motors, not by its joints."""
+    """The coupled wrist, which yields first with this tool, sticks by its motors, not by its joints."""
     robot = twin.load("irb140").with_drives("rigid")
     q = np.array([0.3, -0.2, 0.4, 0.5, 0.7, -0.3])
-    gravity = twin.gravity_torque(robot, q)
+    gravity, long = twin.gravity_torque(robot, q), twin.pose_matrix([0.2, 0.1, 0.5, 1, 0, 0, 0])
     F = np.zeros(6)
-    F[axis] = hidden_force(robot, q, TOOL)[axis]
+    F[axis] = hidden_force(robot, q, long)[axis]
     assert 10.0 < F[axis] < 1000.0
     for share, moves in ((0.999, False), (1.001, True)):
         plant = twin.AnalyticPlant(robot)
         plant.reset(q)
-        plant.step(gravity, share * F, TOOL)
+        plant.step(gravity, share * F, long)
         assert bool(np.abs(plant.state()[1]).max() > 1e-9) == moves
     assert hidden_force(robot, [q, q]).shape == (2, 3)
     np.testing.assert_array_equal(hidden_force(robot.with_drives("ideal"), q), np.zeros(3))
@@ -128,6 +128,7 @@ def test_a_sticking_joint_hides_at_most_its_static_friction():
     law = controllers.make("computed_torque", robot)
     log = twin.run_closed_loop(twin.AnalyticPlant(robot), law, rest, environment=PUSH)
     excess = np.abs(residuals(log, robot, 1.0 / T) - filtered(log, 1.0 / T))
+    assert robot.drives is not None
     static = np.abs(robot.drives.friction_matrix.T) @ robot.drives.static
     assert np.max(excess - static) < 1e-9
     assert np.max(excess) > 5.0
