@@ -652,9 +652,8 @@ def rows(served: Served) -> dict[str, str]:
     found["times that a drive lacked torque"] = str(seen.saturations)
     found["times that something touched the arm"] = str(seen.contacts)
     if log is not None:
-        limits = zip(log.robot.joint_names, thresholds(seen.largest).tolist(), strict=True)
-        learned = ", ".join(f"{name} = {limit:.3g}" for name, limit in limits)
-        found["thresholds, if nothing did"] = f"supervision = {{ {learned} }}"
+        limits = ", ".join(f"{limit:.3g}" for limit in thresholds(seen.largest))
+        found["thresholds, if nothing did"] = f"{limits} N m"
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
         found |= torque_rows(log.robot.joint_names, *largest_torques(log))
     return found
