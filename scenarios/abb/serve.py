@@ -238,8 +238,8 @@ class ServeAbb(Command):
     What the arm does is judged as it happens: a drive that lacks the torque that its controller demands, an
     arm that comes nearer than a margin to itself, its tool or its cell, and external torques above those of
     the station's table [supervision], as MotionSup tunes them. Each is a line, and with --supervise an error
-    ERR_COLL_STOP that stops the arm on its path. The last table has the thresholds that a session without
-    contact teaches.
+    ERR_COLL_STOP that stops the arm on its path. A session with --learn, in which nothing touches the arm,
+    writes this table.
 
     The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, one of
     these things happened, or the log could not be written; 2 for wrong use. Ctrl-C ends the session with its
@@ -277,6 +277,7 @@ class ServeAbb(Command):
         None, "what stands around the arm, see the guide on cells (default: the arm alone)", "CELL.toml"
     )
     supervise: bool = option(False, "stop the arm before and in a collision, and where a drive lacks torque")
+    learn: bool = option(False, "write the largest torques of a session without contact into STATION.toml")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
     operator: str | None = option(
         None,
@@ -357,6 +358,8 @@ class ServeAbb(Command):
                 positive(value, what, "s")
         _check_lockstep(self.lockstep, self.limit, call.settings)
         station = self._station()
+        if self.learn and (self.file is None or station.supervision):
+            raise WrongUse("--learn: expected STATION.toml without a table [supervision]")
         settings = {"drives": station.drives or "rigid", **call.settings}
         setup = setup_of(
             settings | {"robot": self.robot or station.robot or "irb140"}, self.controller, self.laws
@@ -374,6 +377,7 @@ class ServeAbb(Command):
         from twin.abb.egm.robot.exchange import Lockstep
         from twin.abb.rapid.recorder import Operator
         from twin.abb.rapid.signals import input_values
+        from twin.physics.control.supervision import thresholds
 
         try:
             inputs = input_values(self.inputs or "")
@@ -408,6 +412,11 @@ class ServeAbb(Command):
         if log is not None:
             settings = log_settings(serving.setup, {"station": self.file})
             files.write(self.log, lambda draft: stamped(log, settings).save(draft))
+            if self.learn and self.file is not None:
+                limits = zip(log.robot.joint_names, thresholds(served.supervision.largest), strict=True)
+                text = self.file.read_text(encoding="utf-8") + "\n[supervision]\n"
+                text += "".join(f'"{name}" = {limit:.3g}\n' for name, limit in limits)
+                files.write(self.file, lambda draft: draft.write_text(text, encoding="utf-8"))
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
             if sentence:

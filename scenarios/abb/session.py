@@ -30,7 +30,6 @@ from twin.abb.egm.robot.session import EgmResult, SessionPlan
 from twin.abb.egm.wire.channel import Address
 from twin.base.errors import CellError, DivergenceError, RapidError, TwinError, WrongUse, describe_error
 from twin.base.worker_processes import Answer, Message, Workers, on_stop, send_message
-from twin.physics.control.supervision import thresholds
 from twin.physics.engine.client import engine_installed
 from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.physics.robot.robot import Payload, Robot
@@ -652,8 +651,6 @@ def rows(served: Served) -> dict[str, str]:
     found["times that a drive lacked torque"] = str(seen.saturations)
     found["times that something touched the arm"] = str(seen.contacts)
     if log is not None:
-        limits = ", ".join(f"{limit:.3g}" for limit in thresholds(seen.largest))
-        found["thresholds, if nothing did"] = f"{limits} N m"
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
         found |= torque_rows(log.robot.joint_names, *largest_torques(log))
     return found

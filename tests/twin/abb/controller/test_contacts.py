@@ -1,5 +1,7 @@
 """Contacts of an arm that a program moves: external torques, MotionSup, and the way back."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ import twin
 from scenarios.abb.session import Serving
 from scenarios.abb.station import Station
 from scenarios.setup import Setup
+from scenarios.shell.command_line import main
+from tests.support.virtual_cell import source
 from twin.abb.controller.arm import Supervision
 from twin.abb.controller.events import ERROR
 
@@ -119,3 +123,20 @@ def test_thresholds_of_a_station_are_those_of_its_joints(tmp_path):
         file.write_text(text + line)
         with pytest.raises(ValueError, match=message):
             Serving(Station.read(file), Setup(drives="rigid"), print)._controller(print)
+
+
+def test_a_session_without_contact_teaches_the_thresholds_of_its_station(tmp_path, capsys):
+    """With encoders the speeds are late, so that free motion has residuals of some newton metres."""
+    (tmp_path / "a.mod").write_text(source(SWING))
+    file, seen = tmp_path / "station.toml", ("--encoder", "--speed-cutoff", "100")
+    file.write_text('cycle = "once"\n[tasks.T_ROB1]\nmodules = ["a.mod"]\n')
+    words = ["abb", "serve", str(file), "--lockstep", *seen]
+    assert main([*words, "--learn"]) == 0
+    learned = Station.read(file).supervision
+    assert list(learned) == [f"joint_{k}" for k in range(1, 7)]
+    assert 0.5 < min(learned.values()) < max(learned.values()) < 30.0
+    assert main([*words, "--supervise"]) == 0
+    assert main([*words, "--supervise", "--push", DOWN]) == 1
+    assert re.search(r"motion supervision: joint_\d: \d+ N m of external torque", capsys.readouterr().out)
+    assert main([*words, "--learn"]) == 2
+    assert "expected STATION.toml without a table [supervision]" in capsys.readouterr().err
