@@ -16,7 +16,6 @@ import numpy as np
 
 from twin.base.arrays import Floats
 from twin.base.errors import RapidError, TwinError
-from twin.physics.dynamics.environment import Environment
 from twin.physics.robot.robot import Payload
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ class Surroundings:
         """Raise `TwinError` or `ValueError` unless the arrays are those of N samples."""
         if self.wrench.shape != (samples, 6) or self.wrench.dtype != np.float64:
             raise TwinError(f"expected wrench to be of shape {(samples, 6)}, got {self.wrench.shape}")
+        from twin.physics.dynamics.environment import Environment  # compiles functions
+
         Environment(self.pushes, self.surfaces)
 
 
