@@ -211,7 +211,7 @@ class Supervision:
         if arm.t - before <= QUIET:
             return []
         self.contacts, self.backs_off = self.contacts + 1, self.stops
-        torques = f"{felt[joint]:.0f} N m of external torque, at most {limits[joint]:.0f} N m"
+        torques = f"{felt[joint]:.3g} N m of external torque, at most {limits[joint]:.3g} N m"
         return [f"motion supervision: {arm.robot.joint_names[joint]}: {torques}"]
 
     def _look_around(self, clearance: Clearance, arm: GuidedArm) -> list[str]:
