@@ -37,13 +37,16 @@ _LAWS = {
     "dob": ("controllers.computed_torque", "DisturbanceObserver"),
     "adaptive": ("controllers.adaptive", "Adaptive"),
     "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
+    "impedance": ("controllers.force", "Impedance"),
+    "admittance": ("controllers.force", "Admittance"),
+    "hybrid": ("controllers.force", "HybridForce"),
 }
 
 _MODULES = {"gains", "hybrid", *(module.partition(".")[2] for module, _ in _LAWS.values())}
 __getattr__, *_ = lazy_loader.attach(__name__, _MODULES)
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
-"""Names of the built-in controllers, from the simplest to those that observe, adapt and foresee."""
+"""Names of the built-in controllers, from the simplest to those that observe, adapt, foresee and yield."""
 
 
 WITH_SPRINGS = ("elastic_inverse",)

@@ -31,6 +31,7 @@ from .options import share as share
 from .parallelogram import Parallelogram as Parallelogram
 from .payload_mismatch import PayloadMismatch as PayloadMismatch
 from .pose_path import PosePath as PosePath
+from .press import Press as Press
 from .running.registry import Entry as Entry
 from .running.registry import Task as Task
 from .running.registry import find as find

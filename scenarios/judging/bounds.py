@@ -98,8 +98,8 @@ if TYPE_CHECKING:
 ROUND_OFF = 1e-10
 """[rad]: computed torque with an exact model. Observed: 1e-15 on smooth joint motion; long runs need more."""
 EXACT = {
-    "ideal": ("computed_torque", "cascade", "dob"),
-    "rigid": ("computed_torque", "dob"),
+    "ideal": ("computed_torque", "cascade", "dob", "admittance", "hybrid"),
+    "rigid": ("computed_torque", "dob", "admittance", "hybrid"),
     "elastic": (),
 }
 """Controllers that an exact model makes exact, by the drives of plant and model."""

@@ -287,7 +287,7 @@ class _Driven:
             consistent=setup.reference == "consistent",
             sensors=setup.sensors is not None,
             known_law=setup.known_law and exact,
-            derived_gains=not setup.law_settings,
+            derived_gains=set(dict(setup.law_settings)) <= {"force"},  # the force is no gain
             repeatable=is_repeatable(self._law),
             gains=gains(self._law, self.plant.n),
         )

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 BUILT_IN = (
     "collision", "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking",
-    "laboratory", "model_agreement", "parallelogram", "payload_mismatch", "pose_path", "velocity_control",
+    "laboratory", "model_agreement", "parallelogram", "payload_mismatch", "pose_path", "press",
+    "velocity_control",
 )  # fmt: skip
 """Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]
@@ -79,12 +80,6 @@ class Task(NamedTuple):
                 "can be neither swept nor learned"
             )
         return self.scenario
-
-    def without_push(self) -> Task:
-        """Return the task; raise `VariationError` if it has a push, which only `irb-twin run` applies."""
-        if self.setup.push is not None:
-            raise VariationError("a push acts in a single run only (irb-twin run): omit --push here")
-        return self
 
 
 @dataclass(frozen=True)

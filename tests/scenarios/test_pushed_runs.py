@@ -16,7 +16,6 @@ from scenarios.running.registry import find
 from scenarios.running.runs import diagnose, repeat_command, run_one
 from scenarios.shell.command_line import main
 from scenarios.studies.learning.learn import Learn, Study
-from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
 from twin.base.errors import IdentificationError, TwinError, VariationError
 from twin.data.logs.annotations import LoadChange
 from twin.data.logs.columns import columns
@@ -152,18 +151,14 @@ def test_push_after_the_end_or_without_effect_is_refused():
         run_one(task("0:1 1,0,0", "constrained_circle", drives="ideal", duration=2.0))
 
 
-def test_studies_refuse_a_push():
-    message = r"a push acts in a single run only \(irb-twin run\): omit --push here"
-    with pytest.raises(VariationError, match=message):
-        ScenarioExperiment(task())
-    with pytest.raises(VariationError, match=message):
-        Study(task(), Learn())
+def test_learning_refuses_pushes_and_surfaces():
+    for pushed in (task(), find("press").task({})):
+        with pytest.raises(VariationError, match="learning is for an arm that nothing pushes"):
+            Study(pushed, Learn())
 
 
-@pytest.mark.parametrize(
-    "command", ["sweep joint_tracking", "tune joint_tracking", "learn joint_tracking", "gui"]
-)
-def test_commands_of_studies_have_no_such_option(command, capsys):
+@pytest.mark.parametrize("command", ["learn joint_tracking", "gui"])
+def test_other_commands_have_no_such_option(command, capsys):
     assert main([*command.split(), "--push", "0:1 1,0,0"]) == 2
     assert "--push" in capsys.readouterr().err
 

@@ -28,6 +28,7 @@ SHORT = {
     "parallelogram": {"duration": 0.2, "free_time": 0.01},
     "laboratory": {"distance": 0.01, "speed": 0.05},
     "excitation": {"harmonics": 2, "draws": 2, "iterations": 1},
+    "press": {},
     "velocity_control": {"duration": 0.2},
 }
 """The scenarios that can vary."""

@@ -70,6 +70,8 @@ def test_every_check_passes_and_joints_move(robot, name, controller, more):
         assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 is not meant to move on this path
     elif name == "velocity_control":
         assert np.all(travel > 1e-3)  # the tool moves 4 mm
+    elif name == "press":
+        assert np.all(np.delete(travel, 3) > 0.01)  # axis 4 is not meant to move
     else:
         assert np.all(travel > 0.05)
 

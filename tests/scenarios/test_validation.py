@@ -142,7 +142,7 @@ def test_empty_plan_is_wrong_use(capsys):
     assert main(["validate", "parallelogram", "--robot", "irb140"]) == 2
     assert "nothing to run: not run, because the scenario does not suit the robot" in capsys.readouterr().err
     assert main(["validate", "gravity_hold", "--only", "no such"]) == 2
-    told = "none of 24 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'"
+    told = "none of 33 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'"
     assert told in capsys.readouterr().err
     with pytest.raises(UnknownNameError, match="pd_gravitas"):
         planned(["irb140"], (), Selection(["pd_gravitas"]))

@@ -26,6 +26,7 @@ SHORT = {
     "parallelogram": {"free_time": 0.05, "duration": 0.5},
     "payload_mismatch": {"time_step": 0.002},
     "pose_path": {"time_step": 0.002, "speed": 0.8, "angular_speed": 2.5},
+    "press": {"time_step": 0.002, "stiffness": 1500.0, "damping": 5.0},
     "velocity_control": {"duration": 0.4},
 }
 
@@ -39,7 +40,8 @@ def cases() -> list[tuple[str, str, str, dict]]:
     """Return arms, scenarios, controllers and further settings of the scenarios' runs.
 
     Each scenario runs with computed torque, and in each of its variants with another controller.  The arms
-    and the other controllers take turns, so that each arm meets each scenario and each controller.
+    and the other controllers take turns, so that each arm meets each scenario; an arm holds a pose with the
+    controllers that it does not meet.
     """
     laws = [law for law in controllers.NAMES if law != "computed_torque"]
     others = {robot: islice(cycle(laws), 2 * k, None) for k, robot in enumerate(ROBOTS)}
@@ -51,7 +53,8 @@ def cases() -> list[tuple[str, str, str, dict]]:
             more = dict(variants[column]) if column < len(variants) else {}
             law = more.pop("controller", None) or (next(others[arm]) if column else "computed_torque")
             found.append((arm, name, law, more))
-    return found
+    met = {(arm, law) for arm, _, law, _ in found}
+    return found + [(arm, "gravity_hold", law, {}) for arm in ROBOTS for law in laws if (arm, law) not in met]
 
 
 CASES = cases()

@@ -17,6 +17,7 @@ from scenarios.shell.output import Files, apart, console, counted, print_to_stde
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, changes_option, tasks_of
 from scenarios.studies.sweeps.command import BESIDES, require_one_scenario, scenario_argument
+from twin.base.errors import VariationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class Study:
         settings: number of runs, and settings of the updates, see `twin.learning.updates`.
 
     Raises:
-        VariationError: the scenario is no `TrackingScenario`, or its payload changes.
+        VariationError: the scenario is no `TrackingScenario`, its payload changes, or its tool is pushed.
         TwinError, ValueError: the settings do not make a closed loop.
     """
 
@@ -83,8 +84,10 @@ class Study:
     plant: Robot = field(init=False)
 
     def __post_init__(self) -> None:
-        scenario, setup = self.task.without_push().closed_loop(), self.task.setup
+        scenario, setup = self.task.closed_loop(), self.task.setup
         robot = setup.nominal_robot()
+        if scenario.adapted(setup, robot).environment is not None:
+            raise VariationError("learning is for an arm that nothing pushes and that touches nothing")
         arms = scenario.constant_arms(robot, setup)
         self.reference = scenario.of_motion().reference(robot, setup.sampling(scenario.needs))
         self.plant, self._model = setup.with_plant_changes(arms.plant), setup.model_of(arms)
@@ -201,7 +204,7 @@ class Learn(Command):
   irb-twin run joint_tracking --controller pd --learned learned.npz
 """
     names_after = 0
-    besides = (*BESIDES, "learned")
+    besides = (*BESIDES, "learned", "push", "surface")
 
     scenarios: tuple[str, ...] = scenario_argument()
     controller: str = option(

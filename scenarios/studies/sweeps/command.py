@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
     from twin.studies.sweeps.pools import Pool
 
-BESIDES = ("controller", "gui", "close_window", "push", "surface")
+BESIDES = ("controller", "gui", "close_window")
 """Settings of scenarios that `sweep` and `tune` do not offer, or for which they have a different option."""
 MEANS = "execution"
 

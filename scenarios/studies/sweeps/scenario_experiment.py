@@ -26,6 +26,7 @@ from scenarios.setup import Arms, Setup
 from twin.base.errors import UnknownNameError, VariationError, describe_error_with_type
 from twin.data.logs.log import Log
 from twin.physics.control.control_law import ControlLaw
+from twin.physics.dynamics.operational_space import check_contact
 from twin.physics.robot import quantities as robot_quantities
 from twin.physics.robot.quantities import Quantity, unknown
 from twin.physics.robot.robot import Payload, Robot
@@ -163,7 +164,7 @@ class ScenarioExperiment:
         self.tool_error, self.loads, self.absent, self.not_judged = tool_error, loads, absent, ""
         if metrics is not None:
             self.metrics = metrics
-        task.without_push().closed_loop()
+        task.closed_loop()
         kinds = (Setup, type(task.scenario))
         self._items = {name: (kind, item) for kind in kinds for name, item in fields(kind).items()}
         self._robot, self._within_limits = Memoized[Robot](1), Memoized[bool](REFERENCES)
@@ -355,24 +356,32 @@ class ScenarioExperiment:
         judge: Callable[[Log], Judgement] | None = None,
         metrics: tuple[str, ...] = (),
     ) -> Trial:
-        setup, plant = task.setup, task.setup.with_plant_changes(self._arms_of(task).plant)
-        law = self._law_of(task)
+        setup, plant = self._adapted(task), task.setup.with_plant_changes(self._arms_of(task).plant)
+        law, reference, environment = self._law_of(task), self._reference_of(task), setup.environment
+        if environment is not None:
+            check_contact(plant, environment, reference.q, setup.time_step)
         if not isinstance(law, ControlLaw):
             law: Any = setup.control_law(self._model_of(task))  # its state must not outlast its run
+        exact = environment is None and self._is_exact(task, plant, law)
         return Trial(
             plant=plant,
             controller=law,
-            reference=self._reference_of(task),
+            reference=reference,
             sensors=setup.sensors,
             time_step=setup.time_step,
             steps_per_period=setup.steps_per_period,
             T_flange_tool=setup.T_flange_tool if self.tool_error else None,
             loads=self.loads,
-            error_limit=bounds.ROUND_OFF if self._is_exact(task, plant, law) else np.inf,
+            error_limit=bounds.ROUND_OFF if exact else np.inf,
             leaves_limits=bool(task.scenario.leaves_limits),
             judge=judge,
             metrics=metrics,
+            environment=environment,
         )
+
+    def _adapted(self, task: Task) -> Setup:
+        """Return the setup with what the task adds, see `TrackingScenario.adapted`."""
+        return task.closed_loop().adapted(task.setup, self._robot_of(task))
 
     def _is_exact(self, task: Task, plant: Robot, law: ControlLaw) -> bool:
         """Return whether the tracking error consists of rounding errors only, see `bounds.is_exact`."""
@@ -420,10 +429,10 @@ class ScenarioExperiment:
         return self._model(self._model_key(task), lambda: task.setup.model_of(self._arms_of(task)))
 
     def _law_of(self, task: Task) -> Any:
-        setup = task.setup
+        setup = self._adapted(task)
         key = (
             self._model_key(task), setup.controller, setup.law_settings, setup.bandwidth, setup.period,
-            setup.learned,
+            setup.learned, setup.tool, setup.surface,
         )  # fmt: skip
         return self._law(key, lambda: setup.control_law(self._model_of(task)))
 

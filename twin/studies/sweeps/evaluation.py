@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from twin.base.errors import DivergenceError
+from twin.data.logs.annotations import Surroundings
 from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.loads import Motion, load_magnitudes
 from twin.data.logs.log import Log
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.rollout import Rollouts, run_rollouts
 from twin.physics.control.rollout_loop import FOLDED, NOT_A_TORQUE, RAN_AWAY
+from twin.physics.dynamics.environment import Environment
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.limits import ROUND_OFF
@@ -84,8 +86,9 @@ def _alike(trial: Trial) -> object:
     sensors = trial.sensors and replace(trial.sensors, seed=0)
     tool = None if trial.T_flange_tool is None else trial.T_flange_tool.tobytes()
     kind = trial.loads, trial.plant.drive_mode, law.law, law.parameters.shape, law.robot.drive_mode
-    judged = trial.judge is not None
-    return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, judged, kind
+    world = trial.environment and tuple(part.tobytes() for part in vars(trial.environment).values())
+    kind += trial.judge is not None, world
+    return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, kind
 
 
 def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
@@ -107,6 +110,7 @@ def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
         keep_failures=True,
         T_flange_tool=first.T_flange_tool,
         noise_seeds=[0 if trial.sensors is None else trial.sensors.seed for trial in trials],
+        environment=first.environment,
         threads=threads,
         warn=False,
     )
@@ -130,7 +134,8 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
     table["rms_torque"] = np.sqrt(np.mean((figures.rms_torque / limits) ** 2, axis=1))
     for row, trial, r in zip(table, trials, each, strict=True):
         series = (rollouts.q[r], rollouts.qd[r], rollouts.tau_joint[r], rollouts.tau[r])
-        _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
+        wanted = trial.loads, trial.environment, rollouts.t
+        _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, *wanted)
     table["beyond_range"], table["speed_ratio"] = figures.beyond_range, figures.speed_ratio
     table["saturated"] = rollouts.saturated.sum(axis=1)
     for r, (row, trial) in enumerate(zip(table, trials, strict=True)):
@@ -143,11 +148,17 @@ def _log(rollouts: Rollouts, r: int, trial: Trial) -> Log:
     """Return the log of a rollout that did not end early and of which every sample was recorded."""
     signals = {name: getattr(rollouts, name)[r] for name in SIGNALS}
     t, q, qd, qdd = trial.reference
+    world, surroundings = trial.environment, None
+    if world is not None:
+        states = zip(t, signals["q"], signals["qd"], strict=True)  # one by one, as the loop does, to the bit
+        wrench = np.array([world.at(trial.plant, *state)[0] for state in states])
+        surroundings = Surroundings(wrench, world.pushes, world.surfaces)
     return Log(
         robot=trial.plant, controller=trial.controller.name, time_step=trial.time_step,
         steps_per_period=trial.steps_per_period, t=t, q_ref=q, qd_ref=qd, qdd_ref=qdd,
         saturated=signals["tau"] != signals["tau_demand"], loop_gap=np.zeros(len(t)), **signals,
-        law_signals={name: rows[r] for name, rows in rollouts.law.items()},
+        law_signals={name: rows[r] for name, rows in rollouts.law.items()}, surroundings=surroundings,
+        T_flange_tool=np.eye(4) if world is None else world.T_flange_tool,
     )  # fmt: skip
 
 
@@ -162,6 +173,7 @@ def _in_engine(trial: Trial) -> np.void:
                 trial.reference,
                 steps_per_period=trial.steps_per_period,
                 sensors=trial.sensors,
+                environment=trial.environment,
             )
         except DivergenceError as error:
             log, trouble = error.log, _trouble(error)
@@ -217,12 +229,13 @@ def _fill(row: np.void, log: Log, T_flange_tool: np.ndarray | None, loads: bool)
     row["speed_ratio"] = np.max(np.abs(log.qd) / robot.qd_max)
     row["saturated"] = np.count_nonzero(log.saturated)
     series = (log.q, log.qd, log.tau_joint, log.tau)
-    _fill_loads(row, robot, series, log.time_step, log.steps_per_period, loads)
+    _fill_loads(row, robot, series, log.time_step, log.steps_per_period, loads, log.environment, log.t)
 
 
 def _fill_loads(
-    row: np.void, robot: Robot, series: Sequence[np.ndarray], time_step: float, steps: int, wanted: bool
-) -> None:
+    row: np.void, robot: Robot, series: Sequence[np.ndarray], time_step: float, steps: int, wanted: bool,
+    world: Environment | None, t: np.ndarray,
+) -> None:  # fmt: skip
     """Fill a row with the loads of a run.
 
     Args:
@@ -232,6 +245,8 @@ def _fill_loads(
         time_step: time step, in [s].
         steps: number of time steps per control period.
         wanted: whether to compute the loads; without, they are NaN.
+        world: pushes and surfaces that act on the tool; `None` for none.
+        t: (N,) times, in [s].
     """
     for name in LOAD_FIGURES:
         row[name] = np.nan
@@ -240,7 +255,8 @@ def _fill_loads(
     if reached:
         q, qd, tau_joint, tau = (array[:reached] for array in series)
         row["cubic_torque"] = np.cbrt(np.mean(np.abs(tau / robot.drive_torque_max) ** 3))
-        wrenches = Motion(robot, q, qd, tau_joint, time_step, steps).wrenches()
+        tool = (world.wrench(robot, t[:reached], q, qd), world.T_flange_tool) if world else ()
+        wrenches = Motion(robot, q, qd, tau_joint, time_step, steps, *tool).wrenches()
         for name, load in load_magnitudes(robot, wrenches).items():
             row[name] = np.max(load)
 

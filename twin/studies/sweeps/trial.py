@@ -22,6 +22,7 @@ from twin.data.logs.figures import LOADS
 if TYPE_CHECKING:
     from twin.data.logs.log import Log
     from twin.physics.control.control_law import ControlLaw
+    from twin.physics.dynamics.environment import Environment
     from twin.physics.robot.drives.motors import Sensors
     from twin.physics.robot.robot import Robot
     from twin.physics.trajectories.sampling import Samples
@@ -54,6 +55,7 @@ class Trial(NamedTuple):
         judge: function that judges the log of the run; it decides alone whether a run that did not end early
             passes. `None` if the figures decide.
         metrics: names of the experiment's further figures, whose values `judge` returns.
+        environment: pushes and surfaces that act on the tool; `None` for none.
     """
 
     plant: Robot
@@ -68,6 +70,7 @@ class Trial(NamedTuple):
     leaves_limits: bool = False
     judge: Callable[[Log], Judgement] | None = None
     metrics: tuple[str, ...] = ()
+    environment: Environment | None = None
 
 
 class Experiment(Protocol):
@@ -130,6 +133,7 @@ def dependencies(trial: Trial) -> dict[str, str]:
         "model of the controller": getattr(law, "robot", None),
         "numbers of the controller": getattr(law, "parameters", None),
         "reference": tuple(trial.reference),
+        "environment": trial.environment,
     }
     code = {f"code {'/'.join(file.parts[-2:])}": file.read_bytes() for file in user_files()}
     contents = code | {name: _content(part) for name, part in parts.items()}
