@@ -49,12 +49,8 @@ class Press(TrackingScenario):
     """
 
     force: float = option(30.0, "desired contact force, in N")
-    stiffness: float | None = option(
-        None, "stiffness of the plane, in N/m (default 2e4 for rigid drives, 2e3 for others)"
-    )
-    damping: float | None = option(
-        None, "damping of the plane, in N s/m (default the stiffness times 5 ms)", motion=False
-    )
+    stiffness: float = option(2e4, "stiffness of the plane, in N/m")
+    damping: float = option(100.0, "damping of the plane, in N s/m", motion=False)
     friction: float = option(0.0, "friction coefficient of the plane", motion=False)
     side_by_side = ("hybrid", "admittance", "impedance")
     defaults = {"drives": "rigid", "controller": "hybrid"}
@@ -63,23 +59,18 @@ class Press(TrackingScenario):
 
     def __post_init__(self) -> None:
         positive(self.force, "force", "N")
-        if self.stiffness is not None:
-            positive(self.stiffness, "stiffness", "N/m")
+        positive(self.stiffness, "stiffness", "N/m")
 
     def suits(self, robot: Robot) -> bool:
         """Return whether the robot has six joints, and its reach is known."""
         return robot.rating is not None and robot.n == 6
-
-    def stiffness_for(self, robot: Robot) -> float:
-        """Return the stiffness of the plane: rotors that no spring parts from the arm make the tool heavy."""
-        return self.stiffness or (2e4 if robot.drive_mode == "rigid" else 2e3)
 
     def reference(self, robot: Robot, sampling: Sampling) -> Samples:
         """Return the joint motion down, along the plane, and at rest."""
         from twin.physics.trajectories.joint_paths import joint_path
         from twin.physics.trajectories.tool_paths import through_poses
 
-        depth, T = self.force / self.stiffness_for(robot), np.tile(np.eye(4), (4, 1, 1))
+        depth, T = self.force / self.stiffness, np.tile(np.eye(4), (4, 1, 1))
         T[:, :3, :3] = DOWN
         T[:, :3, 3] = rating(robot).reach * PLACE
         T[:, 2, 3] += [ABOVE, -depth, -depth, -depth]
@@ -91,15 +82,12 @@ class Press(TrackingScenario):
     def adapted(self, setup: Setup, robot: Robot) -> Setup:
         """Return the setup with the plane, unless it has a surface, and with the force for a force law."""
         if setup.surface is None:
-            k = self.stiffness_for(robot)
-            d = k / 200.0 if self.damping is None else self.damping
             height = rating(robot).reach * float(PLACE[2])
-            plane = f"plane=0,0,1 at=0,0,{height!r} stiffness={k!r} damping={d!r} friction={self.friction!r}"
-            setup = replace(setup, surface=plane)
+            numbers = f"stiffness={self.stiffness!r} damping={self.damping!r} friction={self.friction!r}"
+            setup = replace(setup, surface=f"plane=0,0,1 at=0,0,{height!r} {numbers}")
         if "force" in controllers.settings(setup.controller):
-            setup = replace(
-                setup, law_settings=tuple({"force": self.force, **dict(setup.law_settings)}.items())
-            )
+            chosen = {"force": self.force, **dict(setup.law_settings)}
+            setup = replace(setup, law_settings=tuple(chosen.items()))
         return setup
 
     def metrics(self, run: TrackingRun) -> Sequence[Metric]:
@@ -121,26 +109,27 @@ class Press(TrackingScenario):
             "a joint that sticks holds any torque up to its static friction": log.drives != "ideal",
             "no limit is known for such a model, gains, sensors or contact": loop.sensors
             or not (loop.known_law and loop.derived_gains and smooth and log.model_drives == "ideal"),
-            "the force is not constant yet": not np.ptp(force) < RESTING * wanted,
+            "the force is not constant yet": not np.ptp(force) < RESTING * self.force,
         }
         why = next((f"not judged: {text}" for text, applies in whys.items() if applies), "")
-        error, about = np.abs(force - wanted), f"in the last second; {wanted:g} N are desired"
         mean, largest, spring = (None, None, None) if why else LIMITS
+        last_second = about = f"in the last second; {wanted:g} N are desired"
+        if log.controller == "impedance":  # its springs know neither force nor surface
+            mean, largest, about = None, None, why or "not judged: springs and path decide it"
+        off = force - wanted
         found = [
-            Metric("contact force", float(np.mean(force)), "N", None, f"mean {about}"),
+            Metric("contact force", float(np.mean(force)), "N", None, f"mean {last_second}"),
+            Metric("contact force - desired, mean", abs(float(np.mean(off))), "N", mean, why or about),
             Metric(
-                "contact force - desired, mean", abs(float(np.mean(force - wanted))), "N", mean, why or about
+                "contact force - desired, largest", float(np.max(np.abs(off))), "N", largest, why or about
             ),
-            Metric("contact force - desired, largest", float(np.max(error)), "N", largest, why or about),
             Metric("depth in the surface, largest", float(np.max(depth)), "m", None, "in the whole run"),
         ]
         if log.controller == "impedance" and "stiffness" in loop.gains:
             n, K = normal[-1, 0], float(loop.gains["stiffness"][:3] @ normal[-1, 0] ** 2)
             p, p_ref = forward_kinematics(log.robot, [log.q[-1], log.q_ref[-1]], log.T_flange_tool)[:, :3, 3]
-            off = abs(float((p - p_ref) @ n) - (force[-1] - wanted) / K) * K / wanted
-            found.append(
-                Metric("deflection - missing force / K", off, "", spring, why or "over desired force / K")
-            )
+            error = abs(float((p - p_ref) @ n * K - off[-1])) / self.force
+            found.append(Metric("deflection - missing force / K", error, "", spring, why or "over force / K"))
         return (*found, *tracking_metrics(run))
 
 

@@ -26,7 +26,7 @@ SHORT = {
     "parallelogram": {"free_time": 0.05, "duration": 0.5},
     "payload_mismatch": {"time_step": 0.002},
     "pose_path": {"time_step": 0.002, "speed": 0.8, "angular_speed": 2.5},
-    "press": {"time_step": 0.002, "stiffness": 1500.0, "damping": 5.0},
+    "press": {"time_step": 0.002},
     "velocity_control": {"duration": 0.4},
 }
 
