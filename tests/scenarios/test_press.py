@@ -21,6 +21,7 @@ from twin.studies.sweeps.trial import Judgement, dependencies
 
 MEAN, LARGEST = "contact force - desired, mean", "contact force - desired, largest"
 SPRING, DEPTH = "deflection - missing force / K", "depth in the surface, largest"
+NOISY = {"force_sensor": "noise=1", "seed": 4}
 PUSH = "0.05:0.15 20,10,-30; 0.1:0.2 0,5,5,0.1,0,0.2 tool"
 
 
@@ -116,7 +117,7 @@ def test_force_of_the_user_is_not_replaced():
     ("name", "settings"),
     [
         ("joint_tracking", {"push": PUSH, "duration": 0.3, "tool": "0.1"}),
-        ("gravity_hold", {"push": PUSH, "duration": 0.3, "force_sensor": "noise=1", "controller": "hybrid"}),
+        ("joint_tracking", {"push": PUSH, "duration": 0.3, "controller": "hybrid", **NOISY}),
         ("press", {"controller": "hybrid", "friction": 0.3}),
     ],
     ids=["push", "force sensor", "press"],
