@@ -53,8 +53,8 @@ class Press(TrackingScenario):
     damping: float = option(100.0, "damping of the plane, in N s/m", motion=False)
     friction: float = option(0.0, "friction coefficient of the plane", motion=False)
     side_by_side = ("hybrid", "admittance", "impedance")
-    defaults = {"drives": "rigid", "controller": "hybrid"}
-    variants = tuple({"drives": "ideal", "controller": law} for law in side_by_side)
+    defaults = {"controller": "hybrid"}
+    variants = tuple({"drives": "rigid", "controller": law} for law in side_by_side)
     needs = ("tool",)
 
     def __post_init__(self) -> None:

@@ -400,6 +400,7 @@ def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
 
 def other_roundings(run: TrackingRun) -> Iterator[TrackingRun]:
     """Yield the kicked runs that did not diverge."""
+    from twin.data.logs.annotations import Surroundings
     from twin.physics.kinematics.forward import forward_kinematics
     from twin.physics.rotations.rotations import pose_vector
 
@@ -409,7 +410,10 @@ def other_roundings(run: TrackingRun) -> Iterator[TrackingRun]:
         signals = {name: kicked[name][k] for name in SIGNALS}
         if all(np.all(np.isfinite(signal)) for signal in signals.values()):
             saturated = signals["tau"] != signals["tau_demand"]
-            other = run.with_log(replace(run.log, saturated=saturated, **signals))
+            log, outside = run.log, run.log.surroundings
+            if (world := log.environment) is not None:  # a contact differs with the motion
+                outside = Surroundings.of(world, log.robot, log.t, signals["q"], signals["qd"])
+            other = run.with_log(replace(log, saturated=saturated, surroundings=outside, **signals))
             if run.stops is not None:
                 poses = forward_kinematics(run.log.robot, signals["q"][run.stops.samples])
                 other = replace(other, stops=replace(run.stops, poses=pose_vector(poses)))

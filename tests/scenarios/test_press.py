@@ -8,6 +8,7 @@ from twin.dynamics import check_contact
 
 import twin
 from scenarios import Setup
+from scenarios.judging.bounds import other_roundings
 from scenarios.press import LIMITS, Press
 from scenarios.running.registry import find
 from scenarios.running.runs import run_one
@@ -73,6 +74,22 @@ def test_figures_that_theory_does_not_limit_are_not_judged():
         assert run.outcome == "not judged"
     assert pressed("computed_torque", "rigid")[1][MEAN].value > 10.0
     assert pressed("hybrid", "rigid")[1][LARGEST].value < 1e-6
+
+
+def test_runs_with_other_rounding_have_the_forces_of_their_own_motion():
+    """Under a cascade, joints stick and slip by their last digits, and so do the forces."""
+    run, found = pressed("cascade", "rigid")
+    assert run.run.prediction.rounding.undetermined_from is not None
+    others = list(other_roundings(run.run))
+    assert len(others) == 8
+    for other in others:
+        states = other.log.t, other.log.q, other.log.qd
+        np.testing.assert_allclose(
+            other.log.wrench, other.log.environment.wrench(other.log.robot, *states), atol=1e-9
+        )
+    assert found["friction - its law"].outcome == "passes"
+    low, high = found[LARGEST].span
+    assert low < high
 
 
 def test_wrong_models_and_gains_by_hand_are_not_judged():

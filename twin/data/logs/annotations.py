@@ -21,6 +21,9 @@ from twin.physics.robot.robot import Payload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from twin.physics.dynamics.environment import Environment
+    from twin.physics.robot.robot import Robot
+
 
 class LoadChange(NamedTuple):
     """Change of the payload during a run.
@@ -92,6 +95,14 @@ class Surroundings:
     wrench: np.ndarray
     pushes: np.ndarray
     surfaces: np.ndarray
+
+    @classmethod
+    def of(
+        cls, world: Environment, robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray
+    ) -> Surroundings:
+        """Return those of an environment at N times and states, with the bits of a closed loop."""
+        wrench = np.array([world.at(robot, *state)[0] for state in zip(t, q, qd, strict=True)])
+        return cls(wrench, world.pushes, world.surfaces)
 
     def require_valid(self, samples: int) -> None:
         """Raise `TwinError` or `ValueError` unless the arrays are those of N samples."""

@@ -150,9 +150,7 @@ def _log(rollouts: Rollouts, r: int, trial: Trial) -> Log:
     t, q, qd, qdd = trial.reference
     world, surroundings = trial.environment, None
     if world is not None:
-        states = zip(t, signals["q"], signals["qd"], strict=True)  # one by one, as the loop does, to the bit
-        wrench = np.array([world.at(trial.plant, *state)[0] for state in states])
-        surroundings = Surroundings(wrench, world.pushes, world.surfaces)
+        surroundings = Surroundings.of(world, trial.plant, t, signals["q"], signals["qd"])
     return Log(
         robot=trial.plant, controller=trial.controller.name, time_step=trial.time_step,
         steps_per_period=trial.steps_per_period, t=t, q_ref=q, qd_ref=qd, qdd_ref=qdd,
