@@ -353,8 +353,7 @@ class Admittance(ForceLaw):
         if not np.min(np.linalg.eigvalsh(Md)) > 0.0:
             raise ValueError(f"expected a mass above 0 along and about every axis, got {mass}")
         touched = 0.0 if surface is None else numbers_of(surface, "surface", (COLUMNS,))[STIFFNESS]
-        springs = np.maximum(np.diag(Kd), np.repeat([touched, 0.0], 3))
-        critical = 2.0 * np.sqrt(np.diag(Md) * springs)
+        critical = 2.0 * np.sqrt(np.diag(Md) * np.maximum(np.diag(Kd), np.repeat([touched, 0.0], 3)))
         Dd = gain_matrix(critical if damping is None else damping, "damping")
         memory, numbers = 2 - (-12 // robot.n), {"force": force, "carried": carried}
         super().__init__(
@@ -399,6 +398,6 @@ class HybridForce(ForceLaw):
         """
         omega = float(np.min(natural_frequencies(bandwidth, robot.n)))
         self.force_bandwidth = omega if force_bandwidth is None else force_bandwidth
-        numbers = {"force": force, "bandwidth": omega, "force_bandwidth": self.force_bandwidth}
-        numbers |= {"integral": integral}
+        omega_f = self.force_bandwidth
+        numbers = {"force": force, "bandwidth": omega, "force_bandwidth": omega_f, "integral": integral}
         super().__init__(robot, hybrid, bandwidth, period, T_flange_tool, surface, 1, numbers)

@@ -112,17 +112,14 @@ class Press(TrackingScenario):
             "the force is not constant yet": not np.ptp(force) < RESTING * self.force,
         }
         why = next((f"not judged: {text}" for text, applies in whys.items() if applies), "")
+        off, about = force - wanted, why or f"in the last second; {wanted:g} N are desired"
         mean, largest, spring = (None, None, None) if why else LIMITS
-        last_second = about = f"in the last second; {wanted:g} N are desired"
         if log.controller == "impedance":  # its springs know neither force nor surface
-            mean, largest, about = None, None, why or "not judged: springs and path decide it"
-        off = force - wanted
+            mean = largest = None
         found = [
-            Metric("contact force", float(np.mean(force)), "N", None, f"mean {last_second}"),
-            Metric("contact force - desired, mean", abs(float(np.mean(off))), "N", mean, why or about),
-            Metric(
-                "contact force - desired, largest", float(np.max(np.abs(off))), "N", largest, why or about
-            ),
+            Metric("contact force", float(np.mean(force)), "N", None, "mean of the last second"),
+            Metric("contact force - desired, mean", abs(float(np.mean(off))), "N", mean, about),
+            Metric("contact force - desired, largest", float(np.max(np.abs(off))), "N", largest, about),
             Metric("depth in the surface, largest", float(np.max(depth)), "m", None, "in the whole run"),
         ]
         if log.controller == "impedance" and "stiffness" in loop.gains:

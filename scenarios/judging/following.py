@@ -7,8 +7,8 @@ runs obeys a linear recursion for each joint, whatever the motion and the fricti
 
     dd+ = dd - T (Kv dd + Kp d),    d+ = d + T dd+
 
-Its spectral radius must be below 1.  The gains of `cascade` act on the coupled arm; there the error must
-decay.  Where the second run reaches a torque limit, its motion is not judged.
+Its spectral radius must be below 1.  The gains of `cascade`, `admittance` and `hybrid` act on the coupled
+arm; there the error must decay.  Where the second run reaches a torque limit, its motion is not judged.
 """
 
 from __future__ import annotations
