@@ -24,10 +24,9 @@ K[0, 1] = K[1, 0] = 200.0
 K[2, 4] = K[4, 2] = 50.0
 
 
-def plane(at, stiffness=2e4, friction=0.0):
+def plane(at, stiffness=2e4):
     """The row of a tilted plane through a point."""
-    numbers = {"plane": NORMAL, "at": at, "stiffness": stiffness, "damping": 100.0, "friction": friction}
-    return surface({key: np.ravel(value).tolist() for key, value in numbers.items()})
+    return surface({"plane": NORMAL.tolist(), "at": at.tolist(), "stiffness": stiffness, "damping": 100.0})
 
 
 @pytest.fixture(scope="module")
