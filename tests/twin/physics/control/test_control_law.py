@@ -188,8 +188,8 @@ def test_only_builtin_laws_are_cached_and_they_use_constants_only(irb140):
         assert is_compiled(law)
         used = set(law.__code__.co_names) & law.__globals__.keys() - {"np"}
         values = [law.__globals__[name] for name in used]
-        within = law.__module__, motor_torque.__module__  # the cache follows the files of both folders
-        compiled = (is_jitted(one) or getattr(one, "__module__", "") in within for one in values)
+        own = [one for one in values if getattr(one, "__module__", "") == law.__module__]  # in the same file
+        compiled = (is_jitted(one) or is_compiled(one) or one in (motor_torque, *own) for one in values)
         assert all(isinstance(one, int | float) or known for one, known in zip(values, compiled, strict=True))
         assert law.__code__.co_freevars == ()
         assert law.__name__ != "<lambda>"
