@@ -379,7 +379,7 @@ class HybridForce(ForceLaw):
     def __init__(
         self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
         T_flange_tool: ArrayLike | None = None, surface: ArrayLike | None = None, force: float = 0.0,
-        force_bandwidth: float | None = None, integral: float = 0.0,
+        force_bandwidth: float | None = None, integral: float = 5.0,
     ) -> None:  # fmt: skip
         """Derive the gains from the bandwidths.
 
@@ -390,14 +390,14 @@ class HybridForce(ForceLaw):
             T_flange_tool: (4, 4) pose of the tool on the flange.
             surface: (21,) surface, a row of `twin.dynamics.Environment`.
             force: F_d, where the reference is inside the surface, in [N].
-            force_bandwidth: omega_f of the force, in [rad/s]; by default that of the position.
-            integral: gain Ki of the force's integral, in [1/s]; where joints stick, it hunts.
+            force_bandwidth: omega_f of the force, in [rad/s]; by default three times that of the position.
+            integral: gain Ki of the force's integral, in [1/s]; 0 without one.
 
         Raises:
             ValueError: a number is invalid.
         """
         omega = float(np.min(natural_frequencies(bandwidth, robot.n)))
-        self.force_bandwidth = omega if force_bandwidth is None else force_bandwidth
+        self.force_bandwidth = 3.0 * omega if force_bandwidth is None else force_bandwidth
         omega_f = self.force_bandwidth
         numbers = {"force": force, "bandwidth": omega, "force_bandwidth": omega_f, "integral": integral}
         super().__init__(robot, hybrid, bandwidth, period, T_flange_tool, surface, 1, numbers)
