@@ -3,21 +3,23 @@
 All three follow the path that the tool has in the joints' reference.  With the tool's Jacobian J, its error e
 (position, and rotation vector of the orientation), its twist V and the measured wrench F of the environment,
 
-- impedance: the tool behaves as a mass on springs, without a force sensor,
+Impedance: the tool behaves as a mass on springs, without a force sensor,
 
-      tau = id(a) + J^T (D (V_ref - V) + K e - n F_d),    a: Vd = Vd_ref,
+    tau = id(a) + J^T (D (V_ref - V) + K e - n F_d),    a: Vd = Vd_ref,
 
-  so that `Lambda (Vd - Vd_ref) = D (V_ref - V) + K e - n F_d + F` with the arm's inertia Lambda at the tool;
-- admittance: an outer loop around a position loop moves the reference by x, as a client of EGM can do it,
+so that `Lambda (Vd - Vd_ref) = D (V_ref - V) + K e - n F_d + F` with the arm's inertia Lambda at the tool.
 
-      Md xdd + Dd xd + Kd x = F - n F_d,    tau = id(qdd_ref + Kv ed + Kp e_q) - c J^T F,
+Admittance: an outer loop around a position loop moves the reference by x, as a client of EGM can do it,
 
-  where q_ref has moved by the joint angles that move the tool by x, and c is the share of the measured wrench
-  that the position loop carries at once (a servo loop with an integral carries all of it after a time);
-- hybrid: position control along the surface, and force control across it,
+    Md xdd + Dd xd + Kd x = F - n F_d,    tau = id(qdd_ref + Kv ed + Kp e_q) - c J^T F,
 
-      tau = id(a) - J^T F,    a: Vd = Vd_ref + 2 omega (V_ref - V) + omega^2 e  along the surface,
-                                 n.Vd = -omega_f^2 (F_d + Ki int(F_d - F_n) - F_n) / k - 2 omega_f n.V.
+where q_ref has moved by the joint angles that move the tool by x, and c is the share of the measured wrench
+that the position loop carries at once (a servo loop with an integral carries all of it after a time).
+
+Hybrid: position control along the surface, and force control across it,
+
+    tau = id(a) - J^T F,    a: Vd = Vd_ref + 2 omega (V_ref - V) + omega^2 e  along the surface,
+                               n.Vd = -omega_f^2 (F_d + Ki int(F_d - F_n) - F_n) / k - 2 omega_f n.V.
 
 `id(a)` is the motors' torque for an acceleration (`twin.control.control_law.motor_torque`), n the outward
 normal of the surface at the tool, F_d the desired force, and k the surface's stiffness.  A force is desired

@@ -94,7 +94,7 @@ def test_runs_with_other_rounding_have_the_forces_of_their_own_motion():
 
 
 def test_wrong_models_and_gains_by_hand_are_not_judged():
-    _, unknown = pressed("hybrid", payload="0.1", model_payload="0")
+    _, unknown = pressed("hybrid", payload="0.1", model_payload="0", law_settings=(("integral", 0.0),))
     assert unknown[MEAN].limit is None
     assert unknown[MEAN].value > 0.01
     _, by_hand = pressed("hybrid", law_settings=(("force_bandwidth", 30.0),))

@@ -100,7 +100,7 @@ def folder(tmp_path_factory):
         ("mass robot.urdf --total 1 --out /tmp/x.urdf", "expected a file beside the URDF"),
         ("mass none.stl --unit m --total 1", "no such mesh file: none.stl"),
         ("plot a.npz --joint elbow", "unknown joint 'elbow': known are joint_1"),
-        ("plot a.npz --what jerk", "speed, position, pose, force, moment, push to draw, got 'jerk'"),
+        ("plot a.npz --what jerk", "speed, position, pose, force, moment, wrench to draw, got 'jerk'"),
         ("plot a.npz --from 9", "no sample between 9 s and inf s"),
         ("export a.npz", "nothing to write: give --csv, --parquet or both"),
         ("export a.npz --csv --every 0", "--every 0: expected a whole number of at least 1"),

@@ -1,3 +1,4 @@
+from . import supervision as supervision
 from .control_law import Model as Model
 from .control_law import compiled_law as compiled_law
 from .control_law import is_compiled as is_compiled

@@ -39,7 +39,7 @@ def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
     [(name, fault)] = live.controller.faults
     [line] = contacts(live)
     assert name == "T_ROB1"
-    assert line.sentence == "motion supervision: joint_2: 14 N m of external torque, at most 10 N m"
+    assert line.sentence == "motion supervision: joint_2: 14.1 N m of external torque, at most 10 N m"
     assert 1.0 < line.t < 1.01
     assert line.sentence in str(fault)
     events = [one.event for one in live.controller.execution.events if one.code == 50204]
@@ -137,6 +137,6 @@ def test_a_session_without_contact_teaches_the_thresholds_of_its_station(tmp_pat
     assert 0.5 < min(learned.values()) < max(learned.values()) < 30.0
     assert main([*words, "--supervise"]) == 0
     assert main([*words, "--supervise", "--push", DOWN]) == 1
-    assert re.search(r"motion supervision: joint_\d: \d+ N m of external torque", capsys.readouterr().out)
+    assert re.search(r"motion supervision: joint_\d: [\d.]+ N m of external torque", capsys.readouterr().out)
     assert main([*words, "--learn"]) == 2
     assert "expected STATION.toml without a table [supervision]" in capsys.readouterr().err

@@ -242,7 +242,7 @@ def test_packages_announce_scenarios(tmp_path, capfd):
         assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
         assert main(["run", "slick"]) == 2
         told = capfd.readouterr().err
-        assert "known are constrained_circle, drive_check" in told
+        assert "known are collision, constrained_circle, drive_check" in told
         assert "pose_path, broken, pose_path, slack" not in told
 
 
