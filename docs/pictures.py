@@ -34,7 +34,7 @@ sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payl
 sweep joint_tracking --drives rigid --payload 6,0.083,0,0.08 --duration 2 --speed-fraction 0.2 --samples 300
     --vary model.drives.coulomb=+-50% model.drives.rotor_inertia=+-50% --limit joint_error=0.1
     --picture knowledge.png
-run press --drives rigid --log press.npz
+run press --drives rigid --controller hybrid --log press.npz
 replay press.npz --film press.gif --fps 8 --size 480x360
 run excitation --drives rigid --time-step 0.002 --periods 1 --log excitation.npz
 identify excitation.npz --picture fit.png

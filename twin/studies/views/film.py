@@ -515,7 +515,7 @@ class Scene:
             _line(draw, done, color, 3)
             _dot(draw, done[-1], color, 5)
             if (force := self.forces[k]) is not None:
-                _arrow(draw, force[2 * sample], force[2 * sample + 1], color)
+                _arrow(draw, force[2 * sample], force[2 * sample + 1], color if k else INK)
         canvas = canvas.resize(self.size, Image.Resampling.BOX, reducing_gap=None)
         self._write(ImageDraw.Draw(canvas), samples, time, label)
         return canvas
