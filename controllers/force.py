@@ -358,18 +358,9 @@ class Admittance(ForceLaw):
         critical = 2.0 * np.sqrt(np.diag(Md) * np.maximum(np.diag(Kd), np.repeat([touched, 0.0], 3)))
         Dd = gain_matrix(critical if damping is None else damping, "damping")
         memory, numbers = 2 - (-12 // robot.n), {"force": force, "carried": carried}
+        given = {"mass": Md, "damping": Dd, "stiffness": Kd}
         super().__init__(
-            robot,
-            admittance,
-            bandwidth,
-            period,
-            T_flange_tool,
-            surface,
-            memory,
-            numbers,
-            mass=Md,
-            damping=Dd,
-            stiffness=Kd,
+            robot, admittance, bandwidth, period, T_flange_tool, surface, memory, numbers, **given
         )
 
 
