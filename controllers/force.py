@@ -54,8 +54,6 @@ from controllers.gains import natural_frequencies
 from twin.base.arrays import real_array
 from twin.physics.control.control_law import ControlLaw, Law, Model, compiled_law, load_memory, motor_torque
 from twin.physics.dynamics.environment import COLUMNS, STIFFNESS, TIP, signed_distance
-from twin.physics.dynamics.equation_of_motion import mass_matrix
-from twin.physics.kinematics.forward import jacobian
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Reference, State
 
@@ -275,6 +273,10 @@ def gain_matrix(value: ArrayLike, name: str) -> NDArray:
 
 def soft_springs(robot: Robot, T_flange_tool: ArrayLike | None, period: float) -> NDArray:
     """Return the default stiffness (2,), which the arm can follow in periods of this length."""
+    # Imported here, since kernels of the compiled laws have these names.
+    from twin.physics.dynamics.equation_of_motion import mass_matrix
+    from twin.physics.kinematics.forward import jacobian
+
     draws = np.random.default_rng(0).uniform(-np.pi, np.pi, (STATES, robot.n))
     q = np.clip(draws, robot.q_min, robot.q_max)
     J = jacobian(robot, q, T_flange_tool)

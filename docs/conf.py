@@ -116,7 +116,7 @@ nb_execution_excludepatterns = [
 ]
 
 
-PLACEHOLDER = Path(__file__).parents[1].joinpath("README.png").read_bytes()
+PLACEHOLDER = Path(__file__).with_name("_static").joinpath("bench.png").read_bytes()
 """Picture in place of all others if only some pages are executed."""
 
 

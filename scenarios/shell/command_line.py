@@ -67,6 +67,10 @@ COMMANDS = Commands(
     {
         "list": ("commands.inspect:List", "list all robots, controllers and scenarios"),
         "run": ("commands.run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
+        "validate": (
+            "commands.validate:Validate",
+            "run scenarios with all robots and controllers, without a window, and check every limit",
+        ),
         "sweep": ("studies.sweeps.command:Sweep", "run a scenario thousands of times with varied parameters"),
         "tune": (
             "studies.sweeps.tune:Tune",
@@ -76,17 +80,14 @@ COMMANDS = Commands(
             "studies.learning.learn:Learn",
             "repeat a motion, and learn a correction of its reference from run to run",
         ),
-        "validate": (
-            "commands.validate:Validate",
-            "run scenarios with all robots and controllers, without a window, and check every limit",
+        "check-model": (
+            "commands.inspect:CheckModel",
+            "show the joints and links of a robot file, and compare PyBullet with the analytic model",
         ),
-        "gui": ("commands.gui:Bench", "move a robot in a window: jog, teach, push, exchange the controller"),
-        "plot": (
-            "commands.logs:Plot",
-            "plot logs over time in one diagram, and print their errors and torques",
+        "export-model": (
+            "commands.inspect:ExportModel",
+            "write a robot as URDF or MJCF, for other programs",
         ),
-        "replay": ("commands.logs:Replay", "replay logs in PyBullet's window, or as a film"),
-        "export": ("commands.logs:Export", "write logs as CSV or Parquet, with units in the column names"),
         "formulas": (
             "commands.inspect:Formulas",
             "print the equations of an arm as sums, or as a function in C or Python",
@@ -96,37 +97,43 @@ COMMANDS = Commands(
             "list and draw the friction of the joints over their speed",
         ),
         "mass": ("commands.inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
-        "check-model": (
-            "commands.inspect:CheckModel",
-            "show the joints and links of a robot file, and compare PyBullet with the analytic model",
-        ),
-        "export-model": (
-            "commands.inspect:ExportModel",
-            "write a robot as URDF or MJCF, for other programs",
+        "reach": (
+            "studies.cell.command:Reach",
+            "show how far a robot reaches, and what it can do on a plane",
         ),
         "identify": (
             "data.identification.command:Identify",
             "find masses, inertias and friction from recorded positions and torques",
-        ),
-        "rapid": (
-            "abb.rapid:RAPID",
-            "check programs in RAPID, without a controller: reach, speeds, torques, time",
         ),
         "collide": ("studies.cell.command:Collide", "check how near a recorded motion comes to its cell"),
         "cell": (
             "studies.cell.command:ShowCell",
             "check the file of a cell, list its frames and pairs, draw it",
         ),
-        "reach": (
-            "studies.cell.command:Reach",
-            "show how far a robot reaches, and what it can do on a plane",
+        "rapid": (
+            "abb.rapid:RAPID",
+            "check programs in RAPID, without a controller: reach, speeds, torques, time",
         ),
         "egm": ("abb.egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "abb": ("abb:ABB", "run programs in RAPID in real time on a virtual controller, with its sockets"),
+        "gui": ("commands.gui:Bench", "move a robot in a window: jog, teach, push, exchange the controller"),
+        "plot": (
+            "commands.logs:Plot",
+            "plot logs over time in one diagram, and print their errors and torques",
+        ),
+        "replay": ("commands.logs:Replay", "replay logs in PyBullet's window, or as a film"),
+        "export": ("commands.logs:Export", "write logs as CSV or Parquet, with units in the column names"),
         "new": (
             "commands.new:New",
             "write a small controller, scenario, robot or station to start from",
         ),
+    },
+    {
+        "list": "run and judge",
+        "check-model": "models of robots",
+        "identify": "recordings, cells",
+        "rapid": "ABB's controller",
+        "gui": "look and hand on",
     },
 )
 
@@ -227,7 +234,11 @@ def _offered(
     """
     parser.usage, parser.description, parser.epilog = commands.usage, commands.description, commands.examples
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    offered = {name: parsers.add_parser(name, help=help) for name, (_, help) in commands.places.items()}
+    if commands.groups:
+        parser.description += f"\n{commands.listing}"
+        offered = {name: parsers.add_parser(name) for name in commands.places}
+    else:
+        offered = {name: parsers.add_parser(name, help=help) for name, (_, help) in commands.places.items()}
     for place, word in enumerate(words):
         if word in offered:
             module, _, name = commands.places[word][0].partition(":")

@@ -18,6 +18,7 @@ from dataclasses import MISSING, Field, dataclass
 from dataclasses import fields as all_fields
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from scenarios.options import argument, dataclass_transform, flag_of, kind_of, option, output_file, section
@@ -87,12 +88,23 @@ class Commands(NamedTuple):
     """Group of commands under one name, such as `irb-twin egm`.
 
     places: by command, its class as `module:Class` (imported when it is chosen) and its help text.
+    groups: headings of the help, by the first command below each; without any, argparse lists the commands.
     """
 
     description: str
     usage: str | None
     examples: str
     places: Mapping[str, tuple[str, str]]
+    groups: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def listing(self) -> str:
+        """The commands in their groups, one or two lines each."""
+        lines = []
+        for name, (_, about) in self.places.items():
+            lines += [f"\n{self.groups[name]}:"] if name in self.groups else []
+            lines.append(textwrap.fill(about, 79, initial_indent=f"  {name:14}", subsequent_indent=" " * 16))
+        return "\n".join(lines)
 
 
 def _place(item: Field) -> str:

@@ -312,7 +312,7 @@ def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys
     assert "broken_" in command(["list"]).out
     junit, words = package / "a.xml", ["broken_exit", "broken_syntax", "sound", "--robot", "irb140"]
     assert main(["validate", *words, "--jobs", "1", "--junit", str(junit)]) == 1
-    assert "10 runs, 48 checks" in capsys.readouterr().out
+    assert "13 runs, 66 checks" in capsys.readouterr().out
     cases = [case for case in ET.parse(junit).getroot().iter("testcase") if case.find("failure") is not None]
     assert [case.attrib["name"] for case in cases] == ["finishes"] * 2
     assert all("cannot load scenario" in case.find("failure").attrib["message"] for case in cases)
