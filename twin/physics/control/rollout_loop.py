@@ -329,8 +329,9 @@ def run_block(functions, block, batch, passive, settings, course, record):
                     wrench_at(plant, course, t[k] + step * dt, q, qd, T_touch, J, F, tau_outside)
                 if driven:
                     plant.bias(q, qd, inertias, gravity, h)
-                    for i in range(n):
-                        h[i] -= tau_outside[i]
+                    if outside:
+                        for i in range(n):
+                            h[i] -= tau_outside[i]
                     plant.mass_matrix(q, inertias, M)
                     drives = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
                     drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint)
