@@ -64,7 +64,7 @@ def test_page_of_a_notebook_shows_pictures_tables_a_replay_and_folded_answers(pa
 
 LESSONS = {
     "manipulator_equation", "newton_euler", "pd_pid_computed_torque", "dh_to_inverse_kinematics",
-    "touch_and_force", "regressor",
+    "touch_and_force", "jacobian", "regressor",
 }  # fmt: skip
 TUTORIALS = sorted(page for page in HOUSE.glob("scenarios/templates/tutorials/*.md") if page.stem != "index")
 
