@@ -55,7 +55,7 @@ def test_a_blind_supervision_fails(rough, monkeypatch):
     assert (missed.value, missed.outcome) == (7.0, "fails")
 
 
-def test_wrong_tool_data_is_said_as_that():
+def test_wrong_tool_data_is_reported_as_a_mass():
     run = run_one(tasks.task("collision", payload="3", model_payload="0"))
     assert run.error is None
     found = {metric.name: metric for metric in run.metrics}

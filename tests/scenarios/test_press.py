@@ -77,7 +77,7 @@ def test_figures_that_theory_does_not_limit_are_not_judged():
     assert pressed("hybrid", "rigid")[1][LARGEST].value < 1e-6
 
 
-def test_runs_with_other_rounding_have_the_forces_of_their_own_motion():
+def test_runs_with_other_rounding_have_the_forces_of_their_motion():
     """Under a cascade, joints stick and slip by their last digits, and so do the forces."""
     run, found = pressed("cascade", "rigid")
     assert run.run.prediction.rounding.undetermined_from is not None

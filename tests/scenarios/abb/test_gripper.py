@@ -138,7 +138,7 @@ def test_rapid_check_judges_the_part_from_the_move_behind_gripload_on(folder, mo
     assert ": what the load stands for is not judged" in out
 
 
-def test_a_run_says_that_a_held_part_is_not_judged(folder, monkeypatch, command):
+def test_a_held_part_is_not_judged_in_a_run(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     command(["run", "gravity_hold", "--duration", "0.05", "--cell", "cell.toml", "--log", "run.npz"])
     sentence = "parts lie where the file places them: a held one is not judged"

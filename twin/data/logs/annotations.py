@@ -101,8 +101,7 @@ class Surroundings:
         cls, world: Environment, robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray
     ) -> Surroundings:
         """Return those of an environment at N times and states, with the bits of a closed loop."""
-        wrench = np.array([world.at(robot, *state)[0] for state in zip(t, q, qd, strict=True)])
-        return cls(wrench, world.pushes, world.surfaces)
+        return cls(world.wrench(robot, t, q, qd), world.pushes, world.surfaces)
 
     def require_valid(self, samples: int) -> None:
         """Raise `TwinError` or `ValueError` unless the arrays are those of N samples."""

@@ -186,10 +186,9 @@ class _Loop:
         if environment is None and getattr(getattr(sensors, "sensors", sensors), "force", None) is not None:
             environment = Environment()  # the sensor measures weight, offset and noise
         self.environment, self.wrench = environment, np.zeros((len(reference.t), 6))
-        self.felt, self.tool = (
-            np.zeros(6),
-            np.eye(4) if environment is None else environment.T_flange_tool.copy(),
-        )
+        self.wrench_seen, self.tool = np.zeros(6), np.eye(4)
+        if environment is not None:
+            self.tool = environment.T_flange_tool.copy()
         self.tool.setflags(write=False)  # so that a plant checks it once
         N, n = reference.q.shape
         if isinstance(controller, ControlLaw) and controller.robot.n != n:
@@ -248,10 +247,10 @@ class _Loop:
         if self.motor_side is not None:
             self.motor_side.measure(k)
         if self.environment is not None:
-            self.felt, T = self.environment.at(self.plant.robot, self.times[k], *self.state)
-            self.wrench[k] = self.felt
+            self.wrench_seen, T = self.environment.at(self.plant.robot, self.times[k], *self.state)
+            self.wrench[k] = self.wrench_seen
             if self.motor_side is not None:
-                self.felt = self.motor_side.measured_wrench(self.felt, T)
+                self.wrench_seen = self.motor_side.measured_wrench(self.wrench_seen, T)
 
     def demand_torque(self, k: int, desired: Reference) -> None:
         """Call the controller for the torques of sample k, apply the motor limits, and record the sample.
@@ -263,12 +262,12 @@ class _Loop:
         controller, t = self.controller, self.times[k]
         if self.law is not None:
             trouble = sample(
-                self.law, k, t, self.measured, self.path, self.table, self.felt,
+                self.law, k, t, self.measured, self.path, self.table, self.wrench_seen,
                 controller.parameters, controller.memory, self.signals, *self.motor_limits, self.recorded,
             )  # fmt: skip
         else:
             q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
-            state = State(t, q, qd, self.torque.copy(), self.table[k], self.felt.copy())
+            state = State(t, q, qd, self.torque.copy(), self.table[k], self.wrench_seen.copy())
             demand = controller(state, desired)
             if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (len(q),):
                 demand = _checked(demand, len(q), self.name, t)

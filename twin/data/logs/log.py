@@ -151,7 +151,7 @@ class Log:
 
     @property
     def environment(self) -> Environment | None:
-        """What acted on the tool from outside; `None` for nothing."""
+        """Pushes on the tool, and surfaces that it could touch; `None` for none."""
         rows = self.surroundings
         return rows and Environment(rows.pushes, rows.surfaces, self.T_flange_tool)
 

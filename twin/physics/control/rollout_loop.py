@@ -198,9 +198,9 @@ def run_block(functions, block, batch, passive, settings, course, record):
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
     kicked, outside = len(kicks) > 0, len(course.pushes) + len(course.surfaces) > 0
-    feels, slots = outside or len(settings.force) > 0, max(settings.past, 1)
+    has_wrench, slots = outside or len(settings.force) > 0, max(settings.past, 1)
     T_touch, J, F, tau_outside, total = np.eye(4), np.zeros((6, n)), np.zeros(6), np.zeros(n), np.empty(n)
-    wrenches, felt, no_force_draw = np.zeros((slots, 6)), np.zeros(6), np.zeros(6)
+    wrenches, wrench_seen, no_force_draw = np.zeros((slots, 6)), np.zeros(6), np.zeros(6)
     rk4 = settings.integrator == RK4
     # Local names for all arrays of the inner loops: each access to a tuple member counts references.
     log, stop, law_log, law_rows = record.log, record.stop, record.law, batch.signals
@@ -277,12 +277,12 @@ def run_block(functions, block, batch, passive, settings, course, record):
                 tau_given[i] = tau[i]
             for row in range(len(table)):
                 copy(prepared[k, row], table[row])
-            if feels:
+            if has_wrench:
                 wrench_at(plant, course, t[k], q, qd, T_touch, J, F, tau_outside)
                 force_draw = block.force_draws[r - first, k] if len(block.force_draws) > 0 else no_force_draw
                 read_force(settings.force, T_touch, gravity, F, force_draw, wrenches[k % slots])
-                copy(wrenches[max(k - slots + 1, 0) % slots], felt)
-            state = State(t[k], q_measured, qd_measured, tau_given, table, felt)
+                copy(wrenches[max(k - slots + 1, 0) % slots], wrench_seen)
+            state = State(t[k], q_measured, qd_measured, tau_given, table, wrench_seen)
             demand = law(state, reference, parameters, memory, model)
             if len(demand) != n:
                 trouble = WRONG_SHAPE

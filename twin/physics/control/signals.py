@@ -109,10 +109,8 @@ class RunningSensors:
     def restart(self) -> None:
         """Discard the state of the run; the next run has the same noise."""
         self._past[:] = 0.0
-        self._generator, self._force_generator = (
-            self.sensors.random(self._run),
-            self.sensors.random(self._run, 6),
-        )
+        self._generator = self.sensors.random(self._run)
+        self._force_generator = self.sensors.random(self._run, 6)
         self._wrenches: deque[Floats] = deque(maxlen=self.sensors.delay + 1)
         self._k, self._draws = 0, np.zeros((0, self._n))
 

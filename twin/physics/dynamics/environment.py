@@ -58,7 +58,7 @@ STIFFNESS, DAMPING, FRICTION, SLIP, TIP, AXES, ORIGIN, SIZE, COLUMNS = 1, 2, 3, 
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """What acts on a tool from outside.
+    """Pushes on a tool, and surfaces that it touches.
 
     Attributes:
         pushes: (R, 9) number of the push, 1 for the axes of the tool or 0 for those of the base, time in [s],
@@ -68,7 +68,7 @@ class Environment:
         T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
 
     Raises:
-        ValueError: the rows have another form.
+        ValueError: the rows have another form, a number is not finite, or the tool is no pose.
 
     Example:
         >>> import twin
@@ -84,14 +84,17 @@ class Environment:
     T_flange_tool: Any = field(default_factory=lambda: np.eye(4))
 
     def __post_init__(self) -> None:
+        from twin.physics.kinematics.forward import tool_pose
+
         for name, columns in (("pushes", 9), ("surfaces", COLUMNS)):
             rows = copied(real_array(getattr(self, name), f"rows of {name}"))
             rows = rows.reshape(0, columns) if not rows.size else rows
             if rows.ndim != 2 or rows.shape[1] != columns:
                 raise ValueError(f"expected rows (R, {columns}) of {name}, got shape {rows.shape}")
             object.__setattr__(self, name, rows)
-        T = copied(real_array(self.T_flange_tool, "T_flange_tool"))
-        object.__setattr__(self, "T_flange_tool", T)
+        object.__setattr__(self, "T_flange_tool", copied(tool_pose(self.T_flange_tool)))
+        if not np.all(np.isfinite(self.surfaces)):  # a depth of NaN would be no contact
+            raise ValueError("expected finite numbers of surfaces")
         for number in dict.fromkeys(self.pushes[:, 0].tolist()):
             one = self.pushes[self.pushes[:, 0] == number]
             times = one[:, 2]

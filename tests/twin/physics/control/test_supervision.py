@@ -134,7 +134,7 @@ def test_a_sticking_joint_hides_at_most_its_static_friction():
     assert np.max(excess) > 5.0
 
 
-def test_tool_data_is_told_from_friction():
+def test_wrong_tool_data_and_friction_are_distinguished():
     """A mass is found although friction is wrong, too, and wrong friction alone is no mass."""
     bare, free = twin.load("irb140").with_drives("rigid"), twin.dynamics.Environment()
     rough = changed(bare, [("drives.coulomb", 1.2), ("drives.viscous", 1.2)])

@@ -109,7 +109,7 @@ def test_rows_of_another_shape_are_refused():
 
 
 @pytest.mark.parametrize("plant", [Simulation, twin.AnalyticPlant])
-def test_run_is_our_own_integration_with_pinocchio(plant):
+def test_run_equals_an_integration_with_pinocchio(plant):
     """Semi-implicit steps under `tau + J^T F`, with dynamics, Jacobian and tool axes of Pinocchio."""
     robot = twin.load("irb140")
     peer, law = Pinocchio(robot.urdf, robot.tree.names), soft(robot)

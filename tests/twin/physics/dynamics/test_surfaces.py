@@ -110,7 +110,7 @@ def contact_by_hand(p, v, omega, n, offset, k, d, mu, slip, tip):
 
 
 @pytest.mark.parametrize("plant", [Simulation, twin.AnalyticPlant])
-def test_run_is_our_own_integration_with_pinocchio(plant):
+def test_run_equals_an_integration_with_pinocchio(plant):
     """A payload slides on a tilted plane under its weight; dynamics, pose and Jacobian are Pinocchio's."""
     robot = ROBOT.with_payload(BODY)
     peer, tool = Pinocchio(ROBOT.urdf, ROBOT.tree.names), TOOL
@@ -231,7 +231,7 @@ def reading(state, reference, parameters, memory, model):
 
 
 def test_force_sensor_measures_the_wrench_with_weight_offset_noise_and_delay():
-    """Its readings, by hand in numpy; they are the same in a rollout, to the bit."""
+    """Readings equal those computed by hand in numpy, and those of a rollout to the bit."""
     robot, arm = ROBOT.mounted("wall").with_payload(BODY), np.array([0.01, -0.02, 0.05])
     offset = (1.0, -2.0, 3.0, 0.1, 0.2, -0.3)
     push = Environment(pushes("0:1 10,20,-5,1,2,3"), T_flange_tool=TOOL)
@@ -331,3 +331,12 @@ def test_twist_of_the_tool_is_that_of_its_jacobian():
     v, omega = (jacobian(ROBOT, Q, TOOL) @ qd).reshape(2, 3)
     expected = contact_by_hand(T[:3, 3], v, omega, n, n @ P, 1e3, 50, 0.3, 0.01, 0.03)
     np.testing.assert_allclose(F, expected, rtol=0, atol=1e-11)
+
+
+def test_environment_refuses_numbers_that_are_not_finite():
+    row = surface(text("plane"))
+    row[1] = np.nan
+    with pytest.raises(ValueError, match="expected finite numbers of surfaces"):
+        Environment((), [row])
+    with pytest.raises(ValueError, match="T_flange_tool"):
+        Environment(T_flange_tool=np.full((4, 4), np.nan))
