@@ -234,7 +234,8 @@ class ForceLaw(ControlLaw):
     ) -> None:  # fmt: skip
         omega = natural_frequencies(bandwidth, robot.n)
         for name, value in numbers.items():
-            if not 0 <= value < np.inf:
+            number = real_array(value, name)
+            if number.ndim > 0 or not 0 <= number < np.inf:
                 raise ValueError(f"expected {name} of 0 or more, got {value}")
         tool = np.eye(4) if T_flange_tool is None else numbers_of(T_flange_tool, "T_flange_tool", (4, 4))
         row = np.zeros(COLUMNS) if surface is None else numbers_of(surface, "surface", (COLUMNS,))

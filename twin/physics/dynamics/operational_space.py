@@ -220,6 +220,6 @@ def check_contact(
         share = STABLE / (max(k * T**2 + 2 * d * T, np.finfo(float).tiny) * per_mass)
         if not share >= 1.0:
             raise ValueError(
-                f"{name}, is too stiff for steps of {1e3 * T:g} ms and {1e3 / per_mass:.3g} g of the arm: "
+                f"{name}, is too stiff for steps of {1e3 * T:g} ms and {1.0 / per_mass:.3g} kg of the arm: "
                 f"expected at most stiffness={share * k:.2g} damping={share * d:.2g}, or shorter steps"
             )
