@@ -107,11 +107,12 @@ class RapidSocket:
         status: created, bound, listening, connected or closed.
         socket: socket of this machine.
         received: bytes that were received and not read.
+        port: port that a program bound it to, 0 before.
     """
 
     def __init__(self, made: socket.socket, status: str = "created") -> None:
         self.socket, self.status = made, status
-        self.received = b""
+        self.received, self.port = b"", 0
         made.setblocking(False)
         if not self.is_udp:  # small messages go out at once
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

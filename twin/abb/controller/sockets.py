@@ -90,15 +90,23 @@ def _bind(recorder: LiveRecorder, given: Arguments) -> None:
         given.interpreter.raise_error(
             "err_sock_addr_inuse", f"cannot listen on port {local} of {network.bind} ({reason})"
         )
-    found.status = "bound"
-    recorder.execution.ports[port] = local = found.socket.getsockname()[1]
-    recorder.report(f"port {port} is {network.bind}:{local}")
+    found.status, found.port = "bound", port
+    if found.is_udp:
+        _announce(recorder, found)
 
 
 def _listen(recorder: LiveRecorder, given: Arguments) -> None:
     found = _found(given, 0, "bound")
     found.socket.listen()
     found.status = "listening"
+    _announce(recorder, found)
+
+
+def _announce(recorder: LiveRecorder, found: RapidSocket) -> None:
+    """Publish the port of a socket, once a client can reach it."""
+    local = found.socket.getsockname()[1]
+    recorder.execution.ports[found.port] = local
+    recorder.report(f"port {found.port} is {recorder.network.bind}:{local}")
 
 
 def _accept(recorder: LiveRecorder, given: Arguments) -> None:

@@ -56,6 +56,19 @@ def test_strings_bytes_and_raw_bytes_are_sent_and_received(served):
     assert live.controller.faults == []
 
 
+def test_a_port_is_announced_once_a_client_can_connect(cell):
+    live = cell(
+        DATA,
+        T_ROB1="""SocketCreate server; SocketBind server, "192.168.125.1", 5000;
+        WaitTime 0.2; SocketListen server; SocketAccept server, client;""",
+        options={"network": Network(ports={5000: 0})},
+    )
+    live.run(0.1)
+    assert live.controller.execution.ports == {}
+    socket.create_connection(("127.0.0.1", port_of(live)), timeout=5.0).close()
+    assert list(live.controller.execution.ports) == [5000]
+
+
 def test_a_client_that_leaves_and_one_that_is_silent_raise_errors(served):
     live, client = served("""SocketReceive client \\Str:=text \\Time:=0.5;
 ERROR
