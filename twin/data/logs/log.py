@@ -219,14 +219,6 @@ class Log:
         """
         return violations(self.robot, self.t, self.q, self.qd)
 
-    def range_excess(self) -> np.ndarray:
-        """Return how far each joint was beyond its range at most (n,), in [rad]; 0 if it stayed inside.
-
-        The engine has no stops at the ends of the ranges, so a joint can leave its range.
-        """
-        beyond = np.maximum(self.robot.q_min - self.q, self.q - self.robot.q_max)
-        return np.max(beyond, axis=0, initial=0.0)
-
     def identical(self, other: Log) -> bool:
         """Return whether two logs agree in every bit of every sample."""
         return (

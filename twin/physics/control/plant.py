@@ -10,8 +10,6 @@ from twin.physics.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOIN
 from twin.physics.dynamics.environment import checked_wrench, joint_torque
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.kinematics.forward import LastTool
-from twin.physics.robot.drives.drive_step import Q_MOTOR as Q_MOTOR_OF_TRAIN
-from twin.physics.robot.drives.drive_step import QD_MOTOR as QD_MOTOR_OF_TRAIN
 from twin.physics.robot.drives.drive_step import DriveTrain
 from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.evaluation import joint_vector
@@ -208,12 +206,6 @@ class AnalyticPlant:
         self._q += self._qd * self.time_step
         if self.robot.passive:
             check_folding(self.robot, self._q)
-
-    def kick(self, changes: np.ndarray) -> None:
-        """Add changes (4, n) to positions and speeds of the joints, and of motors with drives."""
-        self._state += changes[:2]
-        if self._drives is not None:
-            self._drives.signals[Q_MOTOR_OF_TRAIN : QD_MOTOR_OF_TRAIN + 1] += changes[2:]
 
     def close(self) -> None:
         """Do nothing: there is no world and no window to close."""

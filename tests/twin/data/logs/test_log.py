@@ -93,9 +93,11 @@ def test_a_change_in_one_field_is_a_difference(log):
 
 def test_leaving_the_range_shows(log, irb140):
     q = np.zeros((3, 6))
-    assert not replace(log, q=q).range_excess().any()
+    assert not replace(log, q=q, qd=0.0 * q).violations()
     q[1, 0], q[2, 5] = irb140.q_min[0] - 0.1, irb140.q_max[5] + 0.2
-    np.testing.assert_allclose(replace(log, q=q).range_excess(), [0.1, 0, 0, 0, 0, 0.2], atol=1e-12)
+    (worst,) = replace(log, q=q, qd=0.0 * q).violations()
+    assert (worst.quantity, worst.joint, worst.t) == ("position", "joint_6", log.t[2])
+    assert worst.value - worst.limit == pytest.approx(0.2, abs=1e-12)
 
 
 def test_poses_are_the_flange_s_and_continuous(log):

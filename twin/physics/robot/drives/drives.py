@@ -242,10 +242,6 @@ class Drives(Portable):
         none = dict.fromkeys(("coulomb", "static", "viscous", *MORE_FRICTION), 0.0)
         return replace(self, **none)
 
-    def without_rotors(self) -> Drives:
-        """Return the drives without rotor inertia."""
-        return replace(self, rotor_inertia=0.0)
-
 
 def _column(name: str, value: Any, n: int) -> Floats:
     """Return a quantity as an array: (n,), or (n, n) for the coupling."""
