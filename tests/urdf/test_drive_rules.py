@@ -163,7 +163,7 @@ def test_every_table_has_every_arm_and_its_numbers(arms):
         assert float(mass) == FILES[name.strip("`")].facts.get("mass", float(mass))
 
 
-def test_origins_are_told_from_the_words_of_the_sources(arms):
+def test_origins_follow_from_the_words_of_the_sources(arms):
     of = {arm["name"]: dict(zip(arms.ORIGINS, arms.origins(arm), strict=True)) for arm in arms.arms()}
     assert of["irb140"]["coupling of the motors"] == of["irb140"]["Coulomb friction"] == "published"
     assert of["irb140"]["torques"] == of["irb120"]["torques"] == "estimate"

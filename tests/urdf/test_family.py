@@ -49,7 +49,7 @@ def random_q(robot, count):
 
 
 def test_flange_and_tree_are_where_pinocchio_puts_them(robot):
-    """Of the URDF alone, with its own reader: 1e-14 m; equal torques of the whole tree, 1e-12."""
+    """Pinocchio reads the URDF by itself: poses to 1e-14 m, torques of the whole tree to 1e-12."""
     peer = Reduced(robot, Pinocchio(robot.urdf, robot.tree.names))
     for q in random_q(robot, 30):
         T = peer.forward_kinematics(q)
@@ -86,7 +86,7 @@ def test_the_published_joints_put_the_flange_there(name):
 
 
 def test_the_reach_is_that_of_the_lengths(robot):
-    """Of the wrist's centre; the limited angle between the arms takes 1.4 % off the IRB 2400's."""
+    """The reach is that of the wrist's centre; the angle between the arms takes 1.4 % off the IRB 2400's."""
     a, d4 = robot.dh.a, robot.dh.d[3]
     stretched = abs(a[0]) + abs(a[1]) + np.hypot(a[2], d4)
     if robot.loops:

@@ -152,7 +152,7 @@ def test_centres_of_the_first_links_are_the_published():
 
 
 def test_covers_move_with_their_links(arm):
-    """Of each link by its name: joint_3 moves the lever, and joint_elbow link 3; at the zero pose."""
+    """Covers are compared by link at the zero pose: joint_3 moves the lever, and joint_elbow link 3."""
     zero = FILE.poses(np.zeros(6)) | {"base": np.eye(4)}
     for link, values in FILE.facts["link"].items():
         name = "base" if link == "base" else f"link_{link}"

@@ -1,4 +1,4 @@
-"""What a user gives to a program: inputs, answers of the operator, files, the configuration of a backup."""
+"""Values that a user gives to a program: inputs, answers of the operator, files, a backup's configuration."""
 
 from __future__ import annotations
 

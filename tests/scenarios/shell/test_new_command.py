@@ -42,7 +42,7 @@ def found(folder):
 
 
 def test_what_is_written_passes_its_tests_outside_the_house(folder):
-    """All kinds side by side; `urdf.build` builds the robot."""
+    """Each kind is written side by side; `urdf.build` builds the robot."""
     for kind in KINDS:
         before = found(folder)
         assert main(["new", kind, f"swing_{kind}"]) == 0

@@ -68,7 +68,7 @@ def test_results_do_not_depend_on_number_of_processes(tmp_path):
 
 
 def test_each_run_of_user_code_fails_alone(tmp_path, capfd):
-    """Of a process that is killed once or twice, of output and warnings, of a result that cannot be sent."""
+    """The runs kill their process once or twice, write and warn, or return what cannot be sent."""
     mortal = [
         user_scenarios.write(tmp_path / deaths / "mortal.py", run=MORTAL.replace("DEATHS", deaths))
         for deaths in "12"

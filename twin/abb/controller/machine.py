@@ -1,4 +1,4 @@
-"""What programs reach of this machine: the files of a folder, and sockets."""
+"""Parts of this machine that programs reach: the files of a folder, and sockets."""
 
 from __future__ import annotations
 

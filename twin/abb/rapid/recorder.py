@@ -1,4 +1,4 @@
-"""What a program has done so far, and what answered it: moves and waits, notes, an operator, files, time."""
+"""Record of a program: moves, waits and notes, and the operator, files and time that answered it."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_lateness_is_counted_in_bins():
     assert str(lateness).startswith("2 of 100 messages (2.00%) were more than 1 ms late; median 0.02 ms, 99")
 
 
-class ToldTheTime:
+class RecordedInbox:
     """Inbox that stores when it listens, and how often it had listened when it was to catch up."""
 
     def __init__(self, clock):
@@ -159,7 +159,7 @@ def test_clock_restarts_after_a_large_delay(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds + 4e-4))
-    pace, inbox, delays = RealTime(0.004), ToldTheTime(now), []
+    pace, inbox, delays = RealTime(0.004), RecordedInbox(now), []
     pace.begin()
     for busy in (0.001, 0.001, 0.09, 0.001, 0.5, 0.001):
         pace.sending()

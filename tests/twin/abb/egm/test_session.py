@@ -186,7 +186,7 @@ def test_silent_client_stops_the_arm_after_comm_timeout(robot):
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.3, ["cut"]), (2.0, [])])
 def test_an_arm_that_has_arrived_is_not_interrupted_in_motion(robot, seconds, words):
-    """Its filtered speed comes near 0, and never reaches it."""
+    """The filtered speed of its joints comes near 0, and never reaches it."""
     settings = GuidanceSettings(**BRISK, position_gain=20.0, no_wait_cond=True)
     made = run_session(robot, Wire(to(AWAY / 10)), settings, duration=seconds)
     assert kinds(made) == ["waiting", "guided", *words]

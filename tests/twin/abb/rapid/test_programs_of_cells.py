@@ -298,7 +298,7 @@ def test_a_trap_runs_once_after_its_input_and_what_never_comes_is_listed():
     assert program.stopped == "StopMove in line 2 stopped the arm, and no StartMove comes before line 4"
 
 
-def test_endless_loops_are_told_apart():
+def test_endless_loops_are_distinguished():
     program, _ = ran(f"WHILE TRUE DO {GO_HOME} SetDO done, 1; ENDWHILE", robot=ROBOT)
     assert program.stopped == "line 4 repeats itself for ever: its moves until round 3 are judged"
     assert program.is_complete

@@ -137,7 +137,7 @@ def test_the_positions_decide_whether_stamps_are_right(arrays, how, said, off):
 
 
 def test_a_torque_is_no_better_for_being_smaller(linear, arrays):
-    """All torques in another unit fit as well as before; one of them alone does not fit the others."""
+    """Torques that are all in another unit fit as before; one of them alone does not fit the others."""
     measured = filtered_measurements(twin.logs.torque_recording(*arrays))
     other = alternatives(
         TorqueModel(linear), [measured], lambda one, at, _: np.repeat(one.tau[at][:, None], 6, axis=1)

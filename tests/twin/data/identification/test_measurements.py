@@ -142,7 +142,7 @@ def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled,
 
 
 def test_oversampling_is_the_sum_of_the_correlations_of_neighbouring_rows(recording):
-    """Of white noise behind the filter; rows at twice the cut-off are nearly independent."""
+    """The noise is white before the filter; rows at twice the cut-off are nearly independent."""
     for rate, step in ((125.0, 2), (25.0, 10)):
         measured = filtered_measurements(recording, Filtering(10.0, row_rate=rate))
         h = measured.low_pass.response

@@ -36,7 +36,7 @@ class Halved(controllers.law("pd")):
         return 0.5 * super().__call__(state, reference)
 
 
-def in_words(state, reference, parameters, memory, model):
+def by_a_text(state, reference, parameters, memory, model):
     """A law that numba cannot compile."""
     return np.full(len(state.q), float(f"{0.01:.2f}"))
 
@@ -76,7 +76,7 @@ def test_what_is_more_than_its_law_is_called_whole(irb140):
     log = run_closed_loop(AnalyticPlant(irb140), Halved(irb140), sample(hold(np.ones(6), 0.01), PERIOD),
                           start=(np.full(6, 0.99), np.zeros(6)))  # fmt: skip
     np.testing.assert_array_equal(log.tau_demand[0], 0.5 * pd.parameters[0] * (1.0 - np.full(6, 0.99)))
-    log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, in_words), still(irb140))
+    log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, by_a_text), still(irb140))
     np.testing.assert_array_equal(log.tau_demand, np.full((20, 6), 0.01))
 
 
@@ -152,7 +152,7 @@ def test_the_first_use_may_be_by_several_threads():
 
 
 def meeting(arm, controller, plants):
-    """What two loops in two threads raise that run a controller at the same time."""
+    """Return the errors of two loops in two threads that run a controller at the same time."""
     both, errors = threading.Barrier(2, timeout=20), []
 
     def run(plant):

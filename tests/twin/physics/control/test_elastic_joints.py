@@ -36,7 +36,7 @@ def motion(robot, dt, tau, seconds, q=START, samples=20):
 
 
 def integrated(robot, tau, seconds, q=START, samples=20):
-    """The same by scipy, of the continuous equations."""
+    """Return the same samples by scipy, from the continuous equations."""
     drives, n = robot.drives, robot.n
     k, d, A = drives.stiffness, drives.damping, np.diag(drives.reflected_inertia)
 

@@ -105,7 +105,7 @@ def test_moments_along_the_axes_are_the_torques_on_the_arm(robot, rng):
 
 
 def test_a_cylinder_relieves_its_joint_of_force_and_moment(irb140, tmp_path, rng):
-    """Its ends go with their links, also where they are offset along the axis; other joints feel nothing."""
+    """The ends of the cylinder move with their links, also if offset along the axis; others have none."""
     cylinder = torques(tmp_path)["cylinder"]
     with_it = uncompiled(replace(irb140, tree=replace(irb140.tree, torques=(cylinder,))))
     q, qd, qdd = next(iter(states(rng)))
@@ -158,7 +158,7 @@ def test_time_optimal_motions_keep_torques_and_speeds_at_a_reversal(robot):
 
 @pytest.mark.parametrize("part", ["static", "column"])
 def test_time_optimal_motion_of_one_axis_is_exact(irb140, tmp_path, part):
-    """Its torque is the limit all along, while static friction fades and while a column brakes."""
+    """The torque is the limit at all times, while static friction fades and while a column brakes."""
     (tmp_path / "brake.py").write_text("def brake(q, qd, qdd):\n    return [qd[0], *[0.0] * 5]\n")
     column = UserColumn.of_file("brake", tmp_path / "brake.py", "brake", 40.0)
     drives = replace(irb140.drives, static=3 * irb140.drives.coulomb, stribeck_speed=0.02)

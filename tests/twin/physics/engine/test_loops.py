@@ -91,7 +91,7 @@ def test_near_the_fold_the_solver_is_given_the_iterations_that_it_needs(arm, sim
 
 
 def test_no_axis_of_the_world_is_normal_to_the_plane_of_the_loop():
-    """Of a steady motion through q1 = 0: with axis 1 along z the speeds err by 3e-11 rad/s there."""
+    """A steady motion passes q1 = 0, where speeds would err by 3e-11 rad/s with axis 1 along z."""
     arm = twin.load("irb2400")
     q = [-0.0005, 0.081, -0.51, 0.891, -1.727, -2.887]
     qd = [-1.833, 2.0, 0.356, -0.124, 0.736, 1.087]

@@ -1,4 +1,4 @@
-"""What the engine says and refuses: it prints nothing, and leaves nothing behind where it fails."""
+"""The engine prints nothing, refuses wrong arguments, and leaves nothing behind where it fails."""
 
 import time
 

@@ -34,7 +34,7 @@ def test_pixels_are_where_the_picture_shows_them(tmp_path):
 
 
 def test_a_cylinder_is_drawn_as_large_as_it_is(tmp_path):
-    """Its silhouette seen along its axis is a disc: PyBullet's own hull lacks some of the area."""
+    """A silhouette along the axis is a disc; the hull that PyBullet makes lacks some of the area."""
     path = tmp_path / "disc.urdf"
     path.write_text(BALL.format(shape='<cylinder radius="0.2" length="0.1"/>'))
     camera = {"target": (0.3, 0.2, 0.5), "distance": 2.0, "yaw_deg": 0.0, "pitch_deg": -90.0}

@@ -128,7 +128,7 @@ def test_public_names_resolve():
 
 
 def arguments(robot, title):
-    """What a kernel asks for, by name."""
+    """Return the arguments of a kernel by name."""
     shapes = KERNELS[title].signature(robot.n, robot.tree.n).shapes(robot.n, robot.tree.n)
     return {name: np.zeros(shape) for name, shape in shapes.items()}
 

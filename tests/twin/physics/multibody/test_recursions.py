@@ -12,7 +12,7 @@ from twin.physics.multibody import recursions
 
 @pytest.mark.parametrize("joints", [1, 4, 7])
 def test_mass_matrix_is_the_torques_of_unit_accelerations(joints, tmp_path, rng):
-    """Of trees with branches and prismatic joints; Newton-Euler knows nothing of composite bodies."""
+    """The trees have branches and prismatic joints; Newton-Euler uses no composite bodies."""
     path = tmp_path / "tree.urdf"
     path.write_text(random_urdf(rng, joints))
     tree = twin.load(path).tree

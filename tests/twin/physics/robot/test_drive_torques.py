@@ -1,4 +1,4 @@
-"""What drives add to the arm: rotors by their energy and two libraries, friction by formulas written here."""
+"""Torques that drives add: rotors by their energy and two libraries, friction by formulas written here."""
 
 from itertools import pairwise
 from math import exp

@@ -83,7 +83,7 @@ def test_kernels_of_the_loop_compute_the_gap(irb1400, rng):
 
 
 def test_clearance_of_any_loop(arm, rng):
-    """Of the second link's joint from the line through the first link's joint and the shared point."""
+    """The clearance is that of link 2's joint from the line through link 1's joint and the shared point."""
     peer = Pinocchio(arm.urdf, arm.tree.names)
     for loop in (arm.loops[0], Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))):
         for q in random_positions(arm, rng, 10):
@@ -169,7 +169,7 @@ def test_message_names_the_loop_of_the_passive_joint_if_there_is_one(arm):
 
 
 def test_the_rod_alone_beyond_its_range(arm):
-    """Its own limits are checked, whatever those of the elbow are."""
+    """The limits of the rod are checked, whatever those of the elbow are."""
     wide = replace(arm, passive_max=frozen([2.0, arm.passive_max[1]]), passive_min=frozen([-2.0, -1.0]))
     with pytest.raises(LimitError, match=r"joint_rod \(q2 - q3\) would be at 76 deg .* link_rod would be"):
         check_folding(wide, turned(-76))

@@ -46,7 +46,7 @@ def test_torques_in_motion_are_those_of_the_record_but_for_the_gravity_of_axes_2
 
 
 def test_with_two_other_first_moments_every_torque_is_within_0_7_n_m(rows):
-    """Those of links 2 and 3 whose gravity is that of the record, as the page about it states them."""
+    """The moments of links 2 and 3 give the gravity of the record, as the page about it states."""
     robot = twin.load("irb140").with_drives("rigid")
     found = twin.dynamics.dynamic_parameters(robot)
     values = dict(zip(found.symbols, found.values, strict=True))
