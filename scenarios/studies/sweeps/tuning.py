@@ -329,16 +329,14 @@ def _gains(task: TuningTask, tuning: Tuning) -> Table:
 def _figures(compared: Compared, minimised: str, *, interval: bool) -> Table:
     """Return a table of shares and quantities of both sets of gains."""
     columns: list[dict[str, str]] = []
-    sides = (compared.default.found, compared.tuned.found)
-    spreads = [{one.figure: f"{figure(one.median)} / {figure(one.worst):>8}" for one in side.spreads}
-               for side in sides]  # fmt: skip
-    names = [name for name in dict.fromkeys((minimised, *FIGURES)) if all(name in one for one in spreads)]
-    for side, texts in zip(sides, spreads, strict=True):
-        share = side.share
+    for found in (compared.default.found, compared.tuned.found):
+        share, spreads = found.share, {one.figure: one for one in found.spreads}
         column = {"passing runs": percent(share.share)}
         if interval:
             column["95 % confidence interval"] = f"{percent(share.low)} to {percent(share.high)}"
-        columns.append(column | {quantity(name): texts[name] for name in names})
+        for one in (spreads[name] for name in (minimised, *FIGURES) if name in spreads):
+            column[quantity(one.figure)] = f"{figure(one.median)} / {figure(one.worst):>8}"
+        columns.append(column)
     return by_name((DEFAULT, TUNED), columns, "")
 
 

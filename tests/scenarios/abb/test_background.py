@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import requests
 from requests.auth import HTTPDigestAuth
+from scipy.spatial.transform import Rotation
 
 from scenarios.abb.background import WORDS, Commands, serving
 from scenarios.shell.command_line import main
 from tests.support.web_services import USER
 from twin.base.errors import RapidError, TwinError
+from twin.physics.kinematics.forward import forward_kinematics
 
 pytestmark = pytest.mark.slow("serves stations")
 
@@ -168,6 +170,15 @@ def test_typed_commands_jog_and_modify_a_target(station):
             say("modify a") == "CONST jointtarget a := [[5,0,0,0,0,0],[9E+09,9E+09,9E+09,9E+09,9E+09,9E+09]];"
         )
         assert running.value("T_ROB1", "a")["robax"]["rax_1"] == pytest.approx(5.0, abs=1e-9)
+        assert say("jog joint_5 20") == ""  # out of the singularity of the wrist
+        running.wait_until(lambda: running.controller.rests)
+        before = forward_kinematics(running.controller.robot, running.controller.arm.q)
+        assert say("jog rz 2") == ""
+        running.wait_until(lambda: running.controller.rests)
+        after = forward_kinematics(running.controller.robot, running.controller.arm.q)
+        turn = Rotation.from_matrix(after[:3, :3] @ before[:3, :3].T).as_rotvec(degrees=True)
+        assert turn == pytest.approx([0.0, 0.0, 2.0], abs=1e-6)
+        assert after[:3, 3] == pytest.approx(before[:3, 3], abs=1e-9)
         assert say("modify nothing").startswith(
             "there is no robtarget or jointtarget nothing: known are a, b"
         )

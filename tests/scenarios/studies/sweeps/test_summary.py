@@ -10,6 +10,7 @@ from scenarios.setup import Setup
 from scenarios.studies.sweeps.pictures import FEW, draw
 from scenarios.studies.sweeps.plan import Swept
 from scenarios.studies.sweeps.summary import failures, findings, percent
+from scenarios.studies.sweeps.tuning import Compared, Side, _figures
 from twin.base.errors import TwinError
 from twin.data.logs import columns as log_files
 from twin.studies.sweeps.running import ROWS, column_names, write_tables
@@ -52,6 +53,17 @@ def test_a_csv_gives_every_bit_back(tmp_path):
     for column, name in (("joint_error_rad", "joint_error"), ("model.mass", "model.mass")):
         assert [float(row[column]).hex() for row in rows] == [float(x).hex() for x in expected[name]]
     assert rows[5]["tool_error_m"] == "nan"
+
+
+def test_a_figure_that_only_tuned_gains_have_is_shown_beside_an_empty_cell():
+    default, tuned = made(4), made(4)
+    tuned["tool_error"] = 0.25
+    sides = [Side(findings(swept(table)), 0, 0.0) for table in (default, tuned)]
+    table = _figures(Compared(None, *sides), "joint_error", interval=False)
+    names, *cells = ([str(cell) for cell in column.cells] for column in table.columns)
+    rows = dict(zip(names, zip(*cells, strict=True), strict=True))
+    assert rows["tool error [m]"] == ("", "0.25 /     0.25")
+    assert rows["joint error [rad]"][0] == rows["joint error [rad]"][1]
 
 
 def test_parquet_has_the_same_columns_and_bits(tmp_path, monkeypatch):

@@ -60,10 +60,11 @@ def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
     assert live.controller.supervision.contacts == 1
 
 
-def test_an_error_handler_continues_on_the_path(pushed):
+@pytest.mark.parametrize("stop", ["StopMove; ", ""], ids=["at rest", "while it brakes"])
+def test_an_error_handler_continues_on_the_path(pushed, stop):
     handled = f"""{SWING}
 ERROR
-IF ERRNO = ERR_COLL_STOP THEN TPWrite "met"; StopMove; StartMove; RETRY; ENDIF"""
+IF ERRNO = ERR_COLL_STOP THEN TPWrite "met"; {stop}StartMove; RETRY; ENDIF"""
     live = pushed(handled, DOWN)
     live.run()
     assert live.controller.faults == []

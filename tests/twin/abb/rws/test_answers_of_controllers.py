@@ -98,6 +98,8 @@ def test_a_loaded_module_has_its_text_and_a_count_of_changes(version, ask, servi
     assert ask(version, "POST", load, "modulepath=HOME:/n.mod")[0] == 204
     assert ask(version, "POST", load, "modulepath=HOME:/n.mod")[0] >= 400  # it is there already
     assert state(f"{MODULES}/m/changecount")["count"] == "1"
+    assert ask(version, "POST", load.replace("loadmod", "unloadmod"), "module=N")[0] == 204
+    assert state(f"{MODULES}/m/changecount")["count"] == "2"
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -121,7 +121,7 @@ RESOURCES = [
     ((1,), f"{UNIT}/cartesian", "ms-mechunit-cartesian", dict.fromkeys(("j1", "j4", "j6", "jx"), "0")),
     ((2,), f"{UNIT}/cartesian", "ms-mechunit-cartesian", dict.fromkeys(("cf1", "cf4", "cf6", "cfx"), "0")),
     (BOTH, f"{UNIT}/axes", "ms-mechunit-axes", {"axes": "6"}),
-    (BOTH, f"{UNIT}/axes/3", "ms-mechunit-axisstatus", {"axis-status": "Synchronized"}),
+    (BOTH, f"{UNIT}/axes/6", "ms-mechunit-axisstatus", {"axis-status": "Synchronized"}),
     (BOTH, MOTION, "ms", {"change-count": "0", "mechunit-name": "ROB_1"}),
     ((1,), f"{MOTION}/checkchangecount?changecount=0", "checkchangecount", {"changestate": "FALSE"}),
     ((2,), f"{MOTION}/checkchangecount/1", "check-changecount", {"change-state": "TRUE"}),
@@ -203,6 +203,13 @@ def test_the_program_pointer_follows_a_program(served, client, version):
     assert program["beginposition"] == f"{MAIN},3"  # it begins anew
     assert motion["beginposition"] == f"{MAIN + 4},3"  # the last move
     assert motion["routinename"] == "main"
+
+
+def test_a_client_sets_whether_the_program_begins_again_at_its_end(client, version):
+    for cycle, now in (("forever", "forever"), ("asis", "forever"), ("once", "once"), ("asis", "once")):
+        action = "setcycle" if version == 1 else "cycle"
+        assert client.act("/rw/rapid/execution", action, f"cycle={cycle}") == (204, None)
+        assert client.items("/rw/rapid/execution")[0]["cycle"] == now
 
 
 def test_a_task_without_a_program_has_no_pointer(abb_robot, tmp_path, version):

@@ -19,6 +19,7 @@ from twin.data.identification import Filtering, check_bias, filtered_measurement
 from twin.data.identification.deviations import Part, block_covariance, weighted_residuals
 from twin.data.identification.excitation import stored_excitation
 from twin.data.identification.least_squares import (
+    Triangles,
     chosen_min_speed,
     fitted,
     speed_weights,
@@ -26,7 +27,7 @@ from twin.data.identification.least_squares import (
     without_rest,
 )
 from twin.data.identification.measurements import differences
-from twin.data.identification.payload import identify_payload
+from twin.data.identification.payload import fitted_parts, identify_payload
 from twin.data.identification.torque_model import TorqueModel
 
 pytestmark = pytest.mark.slow("fits recordings")
@@ -77,6 +78,28 @@ def test_deviations_hold_where_noise_lasts(arm, motion):
     assert 0.58 < np.mean(blocks < 1.0) < 0.75
     assert 0.88 < np.mean(blocks < 1.96) < 0.98
     assert np.mean(white < 1.96) < 0.85
+
+
+def test_a_weight_of_the_only_part_changes_nothing(arm, motion, rng):
+    """Equations of twice the size have residuals of twice the size."""
+    model, seen = TorqueModel(arm), filtered_measurements(noisy(rng, motion), Filtering(10.0))
+    reduced, r, found = triangles(model, [seen]), len(model.base.columns), []
+    for weight in (1.0, 2.0):
+        fit = fitted(reduced._replace(R=weight * reduced.R))
+        residuals = weighted_residuals(model, fit, [Part([seen], np.eye(r), np.zeros(r), weight)])
+        found.append((residuals[0].weighted, block_covariance(model, fit, residuals)[0]))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-9 * np.max(np.abs(one)))
+
+
+def test_a_recording_with_four_times_the_rows_weighs_no_more(arm, motion, rng):
+    model, seen = TorqueModel(arm), filtered_measurements(noisy(rng, motion), Filtering(10.0))
+    middle, r = float(np.mean(seen.t)), len(model.base.columns)
+    first, last = (triangles(model, [seen.between(*ends)]) for ends in ((None, middle), (middle, None)))
+    repeated = Triangles(2.0 * last.R, 4 * last.counts, 4 * last.oversampling)
+    parts = [Part([seen], np.eye(r), np.zeros(r))] * 2
+    (fit, _), (again, _) = (fitted_parts([first, one], parts) for one in (last, repeated))
+    assert np.max(np.abs(again.beta - fit.beta) / np.sqrt(np.diag(fit.covariance))) < 0.1
 
 
 def test_blocks_of_white_noise_have_the_deviations_of_white_noise(arm, motion, rng):

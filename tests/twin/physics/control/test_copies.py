@@ -85,7 +85,8 @@ def test_copied_control_law_has_a_separate_memory(irb140, name, sent):
         arrived.integral[2] = 7.0
         assert arrived.memory[0, 2] == 7.0, "the integral is the memory"
         assert law.integral[2] == 0.25
-    np.testing.assert_array_equal(run_rollouts(irb140, arrived, reference).q, first.q)
+    both = run_rollouts([irb140, sent(irb140)], arrived, reference)  # a copy has the same geometry
+    np.testing.assert_array_equal(both.q, [first.q, first.q])
 
 
 def test_a_log_arrives_bit_by_bit(irb140, sent):

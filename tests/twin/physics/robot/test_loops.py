@@ -30,6 +30,7 @@ from twin.physics.multibody.tree import Loop, frozen
 from twin.physics.robot import locked, loops
 from twin.physics.robot.evaluation import uncompiled
 from twin.physics.robot.limits import check_folding, check_position
+from twin.physics.robot.loading import remarks
 from twin.physics.robot.loops import link_frames, open_chain, without_loop_links
 from twin.physics.robot.robot import dh_poses
 from twin.physics.trajectories.sampling import Samples, check_limits
@@ -398,6 +399,8 @@ def test_a_robot_toml_and_a_log_keep_locked_joints(file, tmp_path):
     (tmp_path / "robot.toml").write_text(FACTS)
     arm = twin.load(tmp_path)
     assert dict(arm.locked) == {"left_finger_joint": 0.3, "right_finger_joint": -0.3}
+    assert "'slide' move freely" in remarks(twin.load(file))[0]
+    assert remarks(arm) == []  # robot.toml names the joint 'slide', so it is meant to move
     more = twin.load(tmp_path, locked={"joint_2": -0.7, "slide": 0.4})
     np.testing.assert_array_equal(more.poses["up"], [0.1, 0.2, 0.3])
     assert dict(more.locked) == pytest.approx(HELD | FOLLOWING, rel=1e-15)
@@ -477,7 +480,7 @@ def test_what_cannot_be_locked(file, irb140, irb1400, tmp_path):
     with pytest.raises(UnknownNameError, match="'rod_joint' to lock, it follows 'joint_2': known are"):
         locked(arm, {"rod_joint": 0.0})
     with pytest.raises(UnknownNameError, match="'slide' to lock, it is locked: known are joint_1"):
-        locked(locked(arm, {"slide": 0.4}), {"slide": 0.5})
+        locked(locked(arm, {"slide": -2.0}), {"slide": 0.5})
     (tmp_path / "robot.toml").write_text(FACTS.replace("= 0.3\n", '= "closed"\n'))
     with pytest.raises((RobotError, FactsError), match=r"joints\.locked\.left_finger_joint: expected a fin"):
         twin.load(tmp_path)

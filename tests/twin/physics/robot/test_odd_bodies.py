@@ -129,7 +129,8 @@ def test_the_check_compares_with_the_file_as_pybullet_reads_it(tmp_path):
             found = agreement(twin.load(path))
         assert found.passes
         assert len(read_otherwise(found)) == different, found
-        assert (found.file_tool > 1e-5) == ("1.571" in text)
+        turn = (1.571 - np.pi / 2) * ("1.571" in text)  # of the tip, which is 0.14 m beside the axis of x
+        assert found.file_tool == pytest.approx(turn * np.hypot(0.1, 0.1), abs=1e-6)
 
 
 def test_a_file_that_pybullet_cannot_read_passes_the_check_with_a_warning(tmp_path):

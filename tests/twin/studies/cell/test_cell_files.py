@@ -95,6 +95,7 @@ FAULTY = [
     ("pairs = 3", "expected tables [[pairs]], got pairs = 3"),
     ('[[pairs]]\nbetween = ["a", "a"]\nmargin = 1', "expected between = two different names"),
     (RULES, "pairs, entry 2: expected one rule for b and a, this is another"),
+    ("[objects.a]\nshapes = [{ sphere = 1 }]\nat = [1, 0, 0]", "unknown key 'at' in table [objects.a]"),
     ("[objects.a]\nshapes = []", "objects.a: expected at least one shape, got shapes = []"),
     ("[objects.a]\nbox = [600, 800, 40]", "objects.a.box: expected metres, at most 20, got [600, 800, 40]"),
     (f"{BOX}\nat = [1e300, 0, 0]", "objects.a.at: expected metres, at most 20"),

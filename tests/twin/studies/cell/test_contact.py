@@ -51,6 +51,7 @@ def test_bodies_with_a_stiffness_are_surfaces_in_the_base_frame(tmp_path):
     )
     setup = Setup(surface=f"{file}; plane=0,0,1 stiffness=1e3")
     np.testing.assert_array_equal(setup.environment.surfaces[:3], touched_surfaces(cell))
+    assert not setup.environment.surfaces[:, 5].any()  # a point touches them, no ball
 
 
 @pytest.mark.parametrize(
