@@ -161,8 +161,8 @@ SWEEP = "joint_tracking --controller pd --vary payload=0:6 --samples 5 --duratio
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("run gravity_hold --controller pd pid", ""), ("gui", ""),
-        (f"sweep {SWEEP}", "--worst 0"), ("run pick.mod", ""), ("learn joint_tracking", ""),
+        ("run gravity_hold --controller pd pid", ""), ("validate gravity_hold --controller pd", ""),
+        (f"sweep {SWEEP}", "--worst 0"), ("run pick.mod", ""), ("learn joint_tracking", ""), ("gui", ""),
         ("sweep joint_tracking --controller ./law.py:Law --worst 0 --vary payload=0:6", "twin.ControlLaw"),
         (f"tune pd {SWEEP.replace('--controller pd', '')}", "--worst 0"),
         ("replay run.npz", ""), ("replay run.npz --film run.gif", ""), ("egm serve --gui --duration 1", ""),
