@@ -102,7 +102,7 @@ def _require_engine(plan: Sequence[Task]) -> None:
     """Raise a TwinError if runs need PyBullet and it is missing, before anything is compiled for them."""
     from twin.physics.engine.client import require_engine
 
-    if any(type(task.scenario).run is TrackingScenario.run for task in plan):
+    if any(isinstance(task.scenario, TrackingScenario) for task in plan):
         require_engine()
 
 
