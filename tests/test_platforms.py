@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ from packaging.requirements import Requirement
 
 import twin
 from scenarios.shell.command_line import main
+from tests.support.doc_pages import blocks
 from tests.support.egm_serving import Guiding, serve
 from twin.abb.egm import EgmClient
 from twin.base import version as versions
+from twin.base.errors import TwinError
 from twin.data.logs.log import Log
 from twin.physics.engine import client as engine
 
@@ -161,8 +164,8 @@ SWEEP = "joint_tracking --controller pd --vary payload=0:6 --samples 5 --duratio
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("run gravity_hold --controller pd pid", ""), ("gui", ""),
-        (f"sweep {SWEEP}", "--worst 0"), ("run pick.mod", ""), ("learn joint_tracking", ""),
+        ("run gravity_hold --controller pd pid", ""), ("validate ./pick.mod --controller pd", ""),
+        (f"sweep {SWEEP}", "--worst 0"), ("run pick.mod", ""), ("learn joint_tracking", ""), ("gui", ""),
         ("sweep joint_tracking --controller ./law.py:Law --worst 0 --vary payload=0:6", "twin.ControlLaw"),
         (f"tune pd {SWEEP.replace('--controller pd', '')}", "--worst 0"),
         ("replay run.npz", ""), ("replay run.npz --film run.gif", ""), ("egm serve --gui --duration 1", ""),
@@ -181,6 +184,42 @@ def test_what_needs_the_engine_names_its_package(line, hint, tmp_path, monkeypat
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert f"the physics engine PyBullet (No module named 'pybullet'): {PACKAGES}" in said
     assert hint in said
+
+
+@pytest.mark.usefixtures("_absent")
+def test_a_cell_lets_the_model_take_the_engine_s_place_in_notebooks(monkeypatch):
+    guide = (ROOT / "docs" / "guides" / "notebooks.md").read_text(encoding="utf-8")
+    (cell,) = (block.text for block in blocks(guide) if "nullcontext" in block.text)
+    monkeypatch.setattr(twin, "Simulation", twin.Simulation)
+    with pytest.raises(TwinError, match="PyBullet"), twin.Simulation(twin.load("two_link")):
+        pass
+    exec(cell, {})
+    with twin.Simulation(twin.load("two_link"), time_step=2e-3) as arm:
+        arm.reset([0.1, 0.2], [1.0, 0.0])
+        arm.step([0.0, 0.0])
+        assert arm.state()[0][0] != 0.1
+
+
+def test_packages_of_an_installation_without_pybullet_are_all_others():
+    guide = (ROOT / "docs" / "guides" / "install.md").read_text(encoding="utf-8")
+    (lines,) = (block.text for block in blocks(guide) if "--no-deps" in block.text)
+    named = shlex.split(lines.partition("pip install --no-deps")[0].replace("\\\n", ""))[2:]
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    others = {one.name for one in map(Requirement, asked) if not one.name.startswith("pybullet")}
+    assert {Requirement(one).name for one in named} == others
+
+
+def test_the_extra_of_notebooks_brings_what_lessons_import():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lessons = ROOT.glob("scenarios/templates/tutorials/*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in lessons)
+    uses = {"abb": "twin.rapid" in text, "formulas": "tree_dynamics" in text}
+    (others,) = (
+        Requirement(one).extras
+        for one in extras["optional-dependencies"]["notebooks"]
+        if one.startswith("irb-twin")
+    )
+    assert others == {name for name, used in uses.items() if used}
 
 
 @pytest.mark.usefixtures("_absent")

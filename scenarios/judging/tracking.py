@@ -321,7 +321,7 @@ def _reason(setup: Setup, run: TrackingRun, named: Mapping[str, Metric]) -> str:
     exact = setup.known_law if run.loop is None else run.loop.known_law
     whys = {
         "for this controller": not setup.builtin_law,
-        "under a wrench on the tool, which the controller does not know": log.surroundings is not None,
+        "under a wrench on the tool": log.surroundings is not None,
         "with sensors": setup.sensors is not None,
         "with elastic drives": log.drives == "elastic",
         "for gains set by hand": bool(setup.law_settings),

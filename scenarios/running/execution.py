@@ -16,6 +16,7 @@ from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task, scenario_argument_text
 from scenarios.running.runs import Run, run_one
+from scenarios.scenario import TrackingScenario
 from twin.base.worker_processes import Answer, Started, Workers
 from twin.base.worker_processes import Task as Work
 
@@ -47,6 +48,7 @@ def run_sequence(plan: Sequence[Task], begin: Callable[[str], Callable[[float], 
     Returns:
         The runs in the order of the plan.
     """
+    _require_engine(plan)
     labels = controllers.labels(task.setup.controller for task in plan)
     runs: dict[int, Run] = {}
 
@@ -79,6 +81,7 @@ def run_in_parallel(
     Returns:
         The runs in the order of the plan; they have figures and no logs.
     """
+    _require_engine(plan)
     runs: dict[int, Run] = {}
     order = sorted(range(len(plan)), key=lambda place: plan[place].entry.name not in LONG)
     tasks = {place: work for place in order if (work := _work(plan[place], with_log=False)) is not None}
@@ -93,6 +96,14 @@ def run_in_parallel(
             finished(place, run_one(plan[place]).without_log())
     _run_in_workers(plan, tasks, jobs, begun, finished)
     return [runs[place] for place in range(len(plan))]
+
+
+def _require_engine(plan: Sequence[Task]) -> None:
+    """Raise a TwinError if runs need PyBullet and it is missing, before anything is compiled for them."""
+    from twin.physics.engine.client import require_engine
+
+    if any(isinstance(task.scenario, TrackingScenario) for task in plan):
+        require_engine()
 
 
 def _run_in_workers(

@@ -422,8 +422,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
             "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "
             "ranges or speed limits" + _check_model(robot, "shows the limits")
         )
-    if run.log is not None and run.log.surroundings is not None:
-        return "not determined: a wrench acts on the tool, and the controller does not know it"
+    if run.figures is not None and run.figures.pushed:
+        return "not determined: a wrench acts on the tool"
     if has_imperfect_knowledge(run.setup):
         return (
             f"not determined: the model of {controller} differs from the plant, or {controller} measures "

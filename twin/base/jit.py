@@ -242,16 +242,18 @@ def _belongs_to_user(folder: Path) -> bool:
     folders, home = [folder, *folder.parents], Path(os.path.realpath(os.path.expanduser("~")))
     if home in folders:  # what is above it is the system's
         del folders[folders.index(home) + 1 :]
+    fault = ""
     try:
         for path in reversed(folders):
             if not os.path.lexists(path):
                 path.mkdir(0o700, exist_ok=True)
             if fault := _fault(path, above=path != folder):
-                warnings.warn(f"compiled functions are not cached: {fault}", stacklevel=2)
-                return False
-    except OSError:  # the folder cannot be made or read
-        return False
-    return True
+                break
+    except OSError as error:  # the folder cannot be made or read
+        fault = f"{error.filename}: {error.strerror}; set XDG_CACHE_HOME to a folder of your own"
+    if fault:
+        warnings.warn(f"compiled functions are not cached: {fault}", stacklevel=2)
+    return not fault
 
 
 def _fault(path: Path, *, above: bool = False) -> str:

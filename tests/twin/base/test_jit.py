@@ -376,4 +376,5 @@ def test_a_umask_that_lets_a_group_write_costs_no_cache_and_one_not_to_be_entere
 
     for function in ("stat", "lstat", "mkdir"):
         monkeypatch.setattr(os, function, no_entry)
-    assert jit._folder("one") is None
+    with pytest.warns(UserWarning, match=r"not cached: .*: Permission denied; set XDG_CACHE_HOME"):
+        assert jit._folder("one") is None

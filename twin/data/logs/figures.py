@@ -40,6 +40,7 @@ class Figures:
         start, end: times of the first and the last sample, in [s].
         samples: number of samples.
         drives, model_drives: drive mode of the robot, and the one in the controller's model.
+        pushed: whether a push or a surface may act on the tool.
     """
 
     joint_names: tuple[str, ...]
@@ -68,6 +69,7 @@ class Figures:
     samples: int
     drives: str
     model_drives: str
+    pushed: bool
 
     __repr__ = short_repr
 
@@ -109,6 +111,7 @@ def figures_of(log: Log) -> Figures:
         samples=len(log.t),
         drives=log.drives,
         model_drives=log.model_drives,
+        pushed=log.surroundings is not None,
     )
 
 
