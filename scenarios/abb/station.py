@@ -203,6 +203,8 @@ def _check(content: dict[str, Any]) -> None:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
     check_table("egm", content.get("egm", {}), EGM, 0)
     check_table("gripper", content.get("gripper", {}), GRIPPER, 0)
+    if content.get("supervision") == {}:
+        raise FactsError("supervision: expected torques of joints, as joint_2 = 40.5, got an empty table")
     for name, port in _tables(content, "ports"):
         if not (name[6:].isdigit() and isinstance(port, int) and 0 <= port <= 65535):
             raise FactsError(f"{name}: expected numbers, as 5000 = 15000, got {port!r}")
