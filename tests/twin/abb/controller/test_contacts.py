@@ -60,6 +60,20 @@ def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
     assert live.controller.supervision.contacts == 1
 
 
+def test_a_push_stops_jogging_which_can_go_on(pushed):
+    live = pushed(SWING, "0.2:0.3 0,0,-80")
+    live.controller.stop()
+    live.run(1.0, until=lambda: live.controller.rests)
+    live.controller.set_mode("MANR")
+    for angle, joint_1 in ((60.0, 7.3), (-3.0, 4.3)):
+        live.controller.jog().move_joints(np.radians([angle, 0, 0, 0, 0, 0]))
+        live.run(5.0, until=lambda: live.controller.rests)
+        assert np.degrees(live.controller.arm.q[0]) == pytest.approx(joint_1, abs=0.2)
+    assert len(contacts(live)) == 1
+    assert not live.controller.execution.held
+    assert live.controller.faults == []
+
+
 def test_an_error_handler_continues_on_the_path(pushed):
     handled = f"""{SWING}
 ERROR
