@@ -118,6 +118,17 @@ def test_a_gripper_needs_a_signal_and_a_part(folder):
             read(folder / "station.toml")
 
 
+def test_a_part_of_a_station_has_no_surface_which_would_stay_where_the_part_was(folder, command):
+    text = (folder / "cell.toml").read_text(encoding="utf-8")
+    (folder / "cell.toml").write_text(
+        text.replace("mass = 2.0", "mass = 2.0\nstiffness = 2e3"), encoding="utf-8"
+    )
+    assert (
+        "objects.piece: expected a mass, of a part"
+        in command(["abb", "serve", str(folder / "station.toml"), "--duration", "0.1"], 2).err
+    )
+
+
 def test_rapid_check_judges_the_part_from_the_move_behind_gripload_on(folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     words = ["rapid", "check", "pick.mod", "--cell", "cell.toml", "--json", "r.json"]
