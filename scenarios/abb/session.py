@@ -563,7 +563,7 @@ class Serving:
                 **self.given,
             )
             if clearance is not None and clearance.parts:
-                controller.unit.gripper = Gripper(clearance, **self.station.gripper)
+                controller.unit.gripper = Gripper(clearance, **(self.station.gripper or {}))
             return controller
         except BaseException:
             arm.close()

@@ -112,6 +112,7 @@ def test_a_gripper_needs_a_signal_and_a_part(folder):
         ("within = 0.02", "within = 0", "gripper.within: expected a number above 0"),
         ("within", "width", r"unknown key 'width' in table \[gripper\]: known are signal, within"),
         ('cell = "cell.toml"', "", "gripper: the cell has no part, which is an object with a mass"),
+        (STATION, STATION.partition("\n")[2].partition("signal =")[0], "gripper: the cell has no part"),
     ):
         (folder / "station.toml").write_text(STATION.replace(before, after), encoding="utf-8")
         with pytest.raises(WrongUse, match=sentence):
