@@ -51,6 +51,8 @@ class Signals:
     def __setitem__(self, name: str, value: float) -> None:
         """Change a signal, as a sensor or another machine does."""
         signals = self._controller.signals
+        if not np.isfinite(value):
+            raise RapidError(f"{name} = {value:g}, expected a finite number", "value")
         self._controller.call(lambda: signals.write(name, float(value)))
 
 
@@ -131,8 +133,8 @@ class RunningController:
         controller, joints = self.controller, self.controller.robot.joint_names
         if axis not in (*joints, *AXES):
             raise RapidError(f"there is no axis {axis}: known are {', '.join((*joints, *AXES))}", "name")
-        if not np.isfinite(increment):
-            raise RapidError(f"an increment of {increment:g}, expected a finite number of deg or mm", "value")
+        if not abs(increment) <= 1e4:  # a sum of huge ones overflows
+            raise RapidError(f"an increment of {increment:g}, expected at most 10000 deg or mm", "value")
 
         def act() -> None:
             if axis in joints:

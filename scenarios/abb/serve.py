@@ -358,8 +358,6 @@ class ServeAbb(Command):
                 positive(value, what, "s")
         _check_lockstep(self.lockstep, self.limit, call.settings)
         station = self._station()
-        if self.learn and (self.file is None or station.supervision):
-            raise WrongUse("--learn: expected STATION.toml without a table [supervision]")
         settings = {"drives": station.drives or "rigid", **call.settings}
         setup = setup_of(
             settings | {"robot": self.robot or station.robot or "irb140"}, self.controller, self.laws
@@ -377,7 +375,6 @@ class ServeAbb(Command):
         from twin.abb.egm.robot.exchange import Lockstep
         from twin.abb.rapid.recorder import Operator
         from twin.abb.rapid.signals import input_values
-        from twin.physics.control.supervision import thresholds
 
         try:
             inputs = input_values(self.inputs or "")
@@ -412,11 +409,8 @@ class ServeAbb(Command):
         if log is not None:
             settings = log_settings(serving.setup, {"station": self.file})
             files.write(self.log, lambda draft: stamped(log, settings).save(draft))
-            if self.learn and self.file is not None:
-                limits = zip(log.robot.joint_names, thresholds(served.supervision.largest), strict=True)
-                text = self.file.read_text(encoding="utf-8") + "\n[supervision]\n"
-                text += "".join(f'"{name}" = {limit:.3g}\n' for name, limit in limits)
-                files.write(self.file, lambda draft: draft.write_text(text, encoding="utf-8"))
+            if self.learn:
+                files.write(self.file, partial(self._write_learned, served))
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
             if sentence:
@@ -428,6 +422,19 @@ class ServeAbb(Command):
             print_to_stderr(f"{client[0]} ended with status {served.client}")
             return served.client if served.client > 0 else 1
         return 0 if complete and served.is_good else 1
+
+    def _write_learned(self, served: Any, draft: Path) -> None:
+        """Write the file of the station with the largest torques of a session in a table."""
+        from twin.physics.control.supervision import thresholds
+
+        if served.error or served.log.wrench.any():
+            raise WrongUse(f"--learn: {served.error or 'something touched the arm in this session'}")
+        self._station()  # another session may have written the table meanwhile
+        assert self.file is not None
+        limits = zip(served.log.robot.joint_names, thresholds(served.supervision.largest), strict=True)
+        text = self.file.read_text(encoding="utf-8") + "\n[supervision]\n"
+        text += "".join(f'"{name}" = {limit:.3g}\n' for name, limit in limits)
+        draft.write_text(text, encoding="utf-8")
 
     def _read_commands(self, serving: Any) -> None:
         from scenarios.abb.background import Commands, RunningController, read_commands
@@ -471,6 +478,8 @@ class ServeAbb(Command):
         if self.file is None and not self.load:
             raise WrongUse("expected STATION.toml or --load TASK=FILES: irb-twin new station NAME writes one")
         station = Station({}) if self.file is None else Station.read(self.file)
+        if self.learn and (self.file is None or station.supervision):
+            raise WrongUse("--learn: expected STATION.toml without a table [supervision]")
         tasks = dict(station.tasks)
         for text in self.load:
             name, _, modules = text.partition("=")

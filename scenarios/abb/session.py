@@ -563,7 +563,7 @@ class Serving:
                 **self.given,
             )
             if clearance is not None and clearance.parts:
-                controller.unit.gripper = Gripper(clearance, **self.station.gripper)
+                controller.unit.gripper = Gripper(clearance, **(self.station.gripper or {}))
             return controller
         except BaseException:
             arm.close()
@@ -575,6 +575,11 @@ class Serving:
         found, cell = self.setup.environment, self.cell
         if cell is None or not any(one.contact for one in cell.objects):
             return found
+        if moved := [one.name for one in cell.objects if one.contact and one.mass]:
+            raise CellError(
+                f"{cell.file}: objects.{moved[0]}: expected a mass, of a part that a gripper moves, or a "
+                "stiffness, of a body that stays: not both"
+            )
         from twin.physics.dynamics.environment import Environment
         from twin.studies.cell.contact import touched_surfaces
 

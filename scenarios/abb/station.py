@@ -46,7 +46,7 @@ class Station:
             manual with Robot Web Services, and auto without.
         ports: local ports by those that programs name.
         egm: table of the clients of EGM.
-        gripper: table of the gripper of the cell's parts.
+        gripper: table of the gripper of the cell's parts, which may be empty; None without one.
         supervision: largest external torques by the names of the joints that are judged, in [N m].
         folder: folder from which the paths of the file begin.
     """
@@ -55,7 +55,7 @@ class Station:
     signals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ports: Mapping[str, int] = field(default_factory=dict)
     egm: Mapping[str, Any] = field(default_factory=dict)
-    gripper: Mapping[str, Any] = field(default_factory=dict)
+    gripper: Mapping[str, Any] | None = None
     supervision: Mapping[str, float] = field(default_factory=dict)
     robot: str | None = None
     drives: str | None = None
@@ -123,7 +123,7 @@ class Station:
         found = Signals(
             {**given, **inputs}, declared={**types, **{n: s["type"] for n, s in self.signals.items()}}
         )
-        if (signal := self.gripper.get("signal")) and signal not in found:
+        if (signal := (self.gripper or {}).get("signal")) and signal not in found:
             raise WrongUse(f"gripper.signal: the station has no signal {signal}{near(signal, found.names)}")
         for name, one in self.signals.items():
             found.tables[name.lower()] = one
@@ -138,7 +138,7 @@ class Station:
 
         file = given or (None if self.cell is None else self.folder / self.cell)
         cell = None if file is None else load_cell(file)
-        if self.gripper and not (cell and any(one.mass for one in cell.objects)):
+        if self.gripper is not None and not (cell and any(one.mass for one in cell.objects)):
             raise WrongUse("gripper: the cell has no part, which is an object with a mass")
         return cell
 
@@ -203,6 +203,8 @@ def _check(content: dict[str, Any]) -> None:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
     check_table("egm", content.get("egm", {}), EGM, 0)
     check_table("gripper", content.get("gripper", {}), GRIPPER, 0)
+    if content.get("supervision") == {}:
+        raise FactsError("supervision: expected torques of joints, as joint_2 = 40.5, got an empty table")
     for name, port in _tables(content, "ports"):
         if not (name[6:].isdigit() and isinstance(port, int) and 0 <= port <= 65535):
             raise FactsError(f"{name}: expected numbers, as 5000 = 15000, got {port!r}")

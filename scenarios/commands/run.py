@@ -124,7 +124,7 @@ class RunScenarios(Command):
         if self.film is not None:
             from scenarios.commands.logs import film_writable
 
-            film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
+            film_writable(self.film, max(len(self._laws(scenario)) or 1 for scenario in scenarios))
 
         from scenarios.report.report import explanations, scenario_report, total
         from scenarios.running.execution import run_sequence

@@ -37,8 +37,8 @@ class MyController:
         """Return the torques (n,), in [N m].
 
         Args:
-            state: measured state: time `t` in [s], `q` (n,) in [rad], `qd` (n,) in [rad/s], `wrench` (6,) on the
-                tool, base axes, in [N, N m].
+            state: measured state: time `t` in [s], `q` (n,) in [rad], `qd` (n,) in [rad/s], `wrench` (6,) on
+                the tool, base axes, in [N, N m].
             reference: desired motion: `q` (n,) in [rad], `qd` (n,) in [rad/s], `qdd` (n,) in [rad/s^2].
         """
         feedback = self.Kp * (reference.q - state.q) + self.Kd * (reference.qd - state.qd)

@@ -44,7 +44,8 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
             os.replace(draft, target)
     except OSError as error:
         if error.filename in (None, draft, str(draft)):
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            del error.filename2  # of a rename; None would be shown
         raise
     finally:
         with suppress(OSError):

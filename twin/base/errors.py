@@ -205,12 +205,12 @@ class IdentificationWarning(UserWarning):
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error on one line: the message of a `TwinError` or `ValueError`, else type and message."""
+    """Return an error on one line: its message if it is one for users, else type and message."""
     try:
         text = " ".join(str(error).split())
     except Exception:  # its `__str__` fails
         text = ""
-    if isinstance(error, (TwinError, ValueError)) and text:
+    if isinstance(error, (TwinError, ValueError, WrongUse)) and text:
         return text
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -163,7 +163,9 @@ def test_typed_commands_jog_and_modify_a_target(station):
         assert say("jog joint_1 5") == "the arm is jogged in manual mode with motors on"
         assert say("mode manr") == "mode MANR"
         assert say("jog elbow 5").startswith("there is no axis elbow: known are joint_1")
-        assert say("jog joint_1 nan") == "an increment of nan, expected a finite number of deg or mm"
+        for huge in ("nan", "1e308"):
+            assert say(f"jog x {huge}").endswith(", expected at most 10000 deg or mm")
+        assert say("set di1 nan") == "di1 = nan, expected a finite number"
         assert say("jog joint_1 5") == ""
         running.wait_until(lambda: running.controller.rests)
         assert (

@@ -112,10 +112,22 @@ def test_a_gripper_needs_a_signal_and_a_part(folder):
         ("within = 0.02", "within = 0", "gripper.within: expected a number above 0"),
         ("within", "width", r"unknown key 'width' in table \[gripper\]: known are signal, within"),
         ('cell = "cell.toml"', "", "gripper: the cell has no part, which is an object with a mass"),
+        (STATION, STATION.partition("\n")[2].partition("signal =")[0], "gripper: the cell has no part"),
     ):
         (folder / "station.toml").write_text(STATION.replace(before, after), encoding="utf-8")
         with pytest.raises(WrongUse, match=sentence):
             read(folder / "station.toml")
+
+
+def test_a_part_of_a_station_has_no_surface_which_would_stay_where_the_part_was(folder, command):
+    text = (folder / "cell.toml").read_text(encoding="utf-8")
+    (folder / "cell.toml").write_text(
+        text.replace("mass = 2.0", "mass = 2.0\nstiffness = 2e3"), encoding="utf-8"
+    )
+    assert (
+        "objects.piece: expected a mass, of a part"
+        in command(["abb", "serve", str(folder / "station.toml"), "--duration", "0.1"], 2).err
+    )
 
 
 def test_rapid_check_judges_the_part_from_the_move_behind_gripload_on(folder, monkeypatch, command):

@@ -460,7 +460,9 @@ class VirtualController:
             self._step = None
 
     def _stop_by_supervision(self, sentence: str) -> None:
-        """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
+        """Stop jogging; or stop the arm until a StartMove, and raise an error in the task that moves it."""
+        if self.unit.motion.jog is not None:
+            return self.unit.motion.jog.stop()
         self.execution.held = True
         for task in self._moving():
             if task.state == "running":

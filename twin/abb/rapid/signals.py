@@ -188,30 +188,30 @@ def signals_of(modules: Sequence[st.Module], known: Iterable[str] = ()) -> dict[
     }  # fmt: skip
 
 
-def _uses(node: Any, names: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+def _uses(tree: Any, names: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Yield names that a program uses, and whether as a signal; otherwise they are used as numbers."""
-    if isinstance(node, st.Binary):
-        pair = (node.left, node.right)
-        if node.operator in ("=", "<>"):
-            for one, other in (pair, pair[::-1]):
-                if _is_plain(one) and _is_level(other):
-                    yield one.name, True
-        elif node.operator in ("+", "-", "*", "/", "DIV", "MOD"):
-            yield from ((one.name, False) for one in pair if _is_plain(one))
-    elif isinstance(node, st.Assign) and _is_plain(node.target):
-        yield node.target.name, False
-        type_ = getattr(names.get(node.target.name.lower()), "type", "")
-        if type_.lower() in ("num", "dnum", "byte") and _is_plain(node.value):
-            yield node.value.name, True
-    elif isinstance(node, st.For):
-        yield from ((one.name, False) for one in (node.first, node.last) if _is_plain(one))
-        yield node.name, False
-    elif isinstance(node, (st.Call, st.Function)):
-        yield from _arguments(node, names)
-    if isinstance(node, (tuple, list)):
-        for one in node:
-            if isinstance(one, (tuple, list)):
-                yield from _uses(one, names)
+    waiting = [tree]  # instead of recursion, which deep programs exhaust
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, st.Binary):
+            pair = (node.left, node.right)
+            if node.operator in ("=", "<>"):
+                for one, other in (pair, pair[::-1]):
+                    if _is_plain(one) and _is_level(other):
+                        yield one.name, True
+            elif node.operator in ("+", "-", "*", "/", "DIV", "MOD"):
+                yield from ((one.name, False) for one in pair if _is_plain(one))
+        elif isinstance(node, st.Assign) and _is_plain(node.target):
+            yield node.target.name, False
+            type_ = getattr(names.get(node.target.name.lower()), "type", "")
+            if type_.lower() in ("num", "dnum", "byte") and _is_plain(node.value):
+                yield node.value.name, True
+        elif isinstance(node, st.For):
+            yield from ((one.name, False) for one in (node.first, node.last) if _is_plain(one))
+            yield node.name, False
+        elif isinstance(node, (st.Call, st.Function)):
+            yield from _arguments(node, names)
+        waiting += [one for one in reversed(node) if isinstance(one, (tuple, list))]
 
 
 def _arguments(node: st.Call | st.Function, names: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:

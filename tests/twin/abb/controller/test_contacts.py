@@ -60,6 +60,20 @@ def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
     assert live.controller.supervision.contacts == 1
 
 
+def test_a_push_stops_jogging_which_can_go_on(pushed):
+    live = pushed(SWING, "0.2:0.3 0,0,-80")
+    live.controller.stop()
+    live.run(1.0, until=lambda: live.controller.rests)
+    live.controller.set_mode("MANR")
+    for angle, joint_1 in ((60.0, 7.3), (-3.0, 4.3)):
+        live.controller.jog().move_joints(np.radians([angle, 0, 0, 0, 0, 0]))
+        live.run(5.0, until=lambda: live.controller.rests)
+        assert np.degrees(live.controller.arm.q[0]) == pytest.approx(joint_1, abs=0.2)
+    assert len(contacts(live)) == 1
+    assert not live.controller.execution.held
+    assert live.controller.faults == []
+
+
 @pytest.mark.parametrize("stop", ["StopMove; ", ""], ids=["at rest", "while it brakes"])
 def test_an_error_handler_continues_on_the_path(pushed, stop):
     handled = f"""{SWING}
@@ -141,3 +155,34 @@ def test_a_session_without_contact_teaches_the_thresholds_of_its_station(tmp_pat
     assert re.search(r"motion supervision: joint_\d: [\d.]+ N m of external torque", capsys.readouterr().out)
     assert main([*words, "--learn"]) == 2
     assert "expected STATION.toml without a table [supervision]" in capsys.readouterr().err
+
+
+def test_a_session_that_something_touched_teaches_no_thresholds(tmp_path, capsys):
+    (tmp_path / "a.mod").write_text(source(SWING))
+    file = tmp_path / "station.toml"
+    text = 'cycle = "once"\n[tasks.T_ROB1]\nmodules = ["a.mod"]\n'
+    words = ["abb", "serve", str(file), "--lockstep", "--learn"]
+    file.write_text(text)
+    assert main([*words, "--push", DOWN]) == 1
+    assert f"cannot write {file}: --learn: something touched the arm" in capsys.readouterr().err
+    assert file.read_text() == text
+    file.write_text(f"{text}[supervision]\n")
+    assert main(words) == 2
+    assert "expected torques of joints, as joint_2 = 40.5, got an empty table" in capsys.readouterr().err
+
+
+def test_two_sessions_that_learn_leave_one_table(tmp_path, monkeypatch, capsys):
+    """The second one finds the table of the first."""
+    (tmp_path / "a.mod").write_text("MODULE M\nPROC main()\nWaitTime 0.1;\nENDPROC\nENDMODULE\n")
+    file = tmp_path / "station.toml"
+    file.write_text('cycle = "once"\n[tasks.T_ROB1]\nmodules = ["a.mod"]\n')
+    serve = Serving.serve
+
+    def with_another(serving):
+        file.write_text(f"{file.read_text()}[supervision]\njoint_1 = 3\n")
+        return serve(serving)
+
+    monkeypatch.setattr(Serving, "serve", with_another)
+    assert main(["abb", "serve", str(file), "--lockstep", "--learn"]) == 1
+    assert "expected STATION.toml without a table [supervision]" in capsys.readouterr().err
+    assert Station.read(file).supervision == {"joint_1": 3}

@@ -10,6 +10,7 @@ from twin.abb.rapid.functions import FUNCTIONS
 from twin.abb.rapid.instructions import INSTRUCTIONS
 from twin.abb.rapid.language import joined
 from twin.abb.rapid.programs import interpret
+from twin.abb.rapid.signals import signals_of
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 CELL = f"""
@@ -268,6 +269,12 @@ def test_signals_of_a_controller_have_types():
     fault = ran("SetDO di_start, 1;", signals=kinds)[0].fault
     assert "di_start is a signal of type DI, SetDO needs DO" in str(fault)
     assert "dostart is not declared" in str(ran("IF dostart=1 n := 1;", signals={"dostartt": "DO"})[0].fault)
+
+
+def test_signals_are_found_in_a_deep_program():
+    deep = "IF n=5 THEN " * 1500 + "WaitDI di_part, 1;" + "ENDIF " * 1500
+    source = parse(f"MODULE M\nVAR num n;\nPROC main()\n{deep}\nENDPROC\nENDMODULE", "m.mod")
+    assert signals_of(source.modules) == {"di_part": "di_part"}
 
 
 def test_the_operator_answers_in_order_or_by_the_text():

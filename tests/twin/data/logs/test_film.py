@@ -233,9 +233,10 @@ def test_a_run_makes_a_film_of_its_laws(tmp_path, monkeypatch, capsys):
         return films.Film(1, 20.0, 0.0, ("it says",))
 
     monkeypatch.setattr(films, "film", noted)
-    words = ["run", "gravity_hold", "--duration", "0.05", "--film", "a.gif", "--controller"]
-    assert main([*words, "pd", "computed_torque"]) in (0, 1)
-    assert made == [(2, ["pd", "computed_torque"])]
+    words = ["run", "joint_tracking", "--duration", "0.05", "--film", "a.gif"]
+    assert main(words) == 0
+    assert main([*words, "--controller", "pd", "computed_torque"]) in (0, 1)
+    assert made == [(1, ["computed_torque"]), (2, ["pd", "computed_torque"])]
     told = capsys.readouterr()
     assert "wrote a.gif" in told.out
     assert "it says" in told.err
