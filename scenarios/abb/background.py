@@ -448,7 +448,8 @@ def _status(running: RunningController, words: list[str]) -> str:
         arm = "rests" if controller.rests else "moves"
         tasks = ", ".join(f"{one.settings.name} {one.state}" for one in controller.tasks.values())
         signals = ", ".join(
-            f"{name} = {value:g}" for name, value in sorted(controller.signals.values.items())
+            f"{controller.signals.names[name]} = {value:g}"
+            for name, value in sorted(controller.signals.values.items())
         )
         asks = "".join(f"; {name} asks: {one.text}" for name, one in controller.execution.questions.items())
         return (

@@ -168,8 +168,8 @@ class Pendant:
             q,
             [] if clearance is None else clearance.meshes(q),
             {
-                name: signals.types.get(name) == "DI"
-                for name in sorted(signals.names)
+                written: signals.types.get(name) == "DI"
+                for name, written in sorted(signals.names.items())
                 if is_input(signals.types.get(name), name, signals.given)
             },
             running.data("robtarget", "jointtarget"), running.data("tooldata"), running.data("wobjdata"),
@@ -204,7 +204,7 @@ class Pendant:
         state = (
             execution.motors, execution.mode, execution.executing, self._running.speed, controller.rests,
         )  # fmt: skip
-        values = {**dict.fromkeys(signals.names, 0.0), **signals.values}
+        values = {written: signals.values.get(name, 0.0) for name, written in signals.names.items()}
         return Seen(
             controller.arm.q.copy(), tool_frame(unit.tool), state, tasks, values,
             dict(execution.questions), tuple(f"{t:.3f} s  {text}" for t, text in both[:MOST_EVENTS]),

@@ -160,7 +160,7 @@ def add_option(
     help = about["help"] if isinstance(about["help"], str) else about["help"](scenarios)
     if default is None:
         default = " ".join(map(str, item.default)) if isinstance(item.default, tuple) else str(item.default)
-    silent = item.default in (None, MISSING) or item.default == () or kind.type is bool
+    silent = item.default in (None, MISSING, "", ()) or kind.type is bool
     if not silent and "(default" not in help:
         help += f" (default {default})"
     settings: dict[str, Any] = {"help": help.replace("%", "%%")}

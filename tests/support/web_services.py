@@ -36,7 +36,7 @@ ENDMODULE
 
 def signals():
     """Return the signals of the cell."""
-    return Signals({}, declared={"do1": "DO", "di1": "DI", "ao1": "AO"})
+    return Signals({}, declared={"do1": "DO", "di1": "DI", "ao1": "AO", "DoGrip": "DO"})
 
 
 class WebServices:

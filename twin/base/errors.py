@@ -92,7 +92,7 @@ class RapidError(TwinError):
     """Fault of a RAPID program.
 
     Attributes:
-        kind: syntax, name, type, value, refusal, target, path, time or cell.
+        kind: syntax, encrypted, name, type, value, refusal, target, path, time or cell.
         file: file of the fault, "" if none is known.
         line: line of the fault, 0 if none is known.
         number: name of the error that a controller raises for the program's handlers, such as

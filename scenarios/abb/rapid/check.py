@@ -93,7 +93,7 @@ class Check(Command):
         return max(map(self._check_task, tasks, *each))
 
     def _check_task(self, task: Task, json: Path | None, junit: Path | None, markdown: Path | None) -> int:
-        from twin.abb.rapid.language import joined, read_source
+        from twin.abb.rapid.language import read_task
         from twin.abb.rapid.programs import check, interpret, unjudged_plan
 
         folder = task.files[0].parent if task.files else Path()
@@ -101,7 +101,7 @@ class Check(Command):
         robot, remarks, T_world_base = self._arm(folder)
         name = task.name or ", ".join(Path(one).name for one in self.program)
         try:
-            source = joined([read_source(one) for one in task.files])
+            source = read_task(task.files)
             if task.name and not has_main(source, self.main):
                 console().print(f"{name}: no procedure {self.main}, not run", soft_wrap=True)
                 return 0
@@ -122,7 +122,8 @@ class Check(Command):
 
             near, too_near, unjudged = check_plan(plan, robot, load_cell(self.cell))
             fault, remarks = too_near or fault, [*remarks, *unjudged]
-        found = Checked(name, robot, limits, program, (*remarks, *source.remarks), plan, near, fault)
+        remarks, has_files = (*remarks, *source.remarks), len({one.file for one in source.modules}) > 1
+        found = Checked(name, has_files, robot, limits, program, remarks, plan, near, fault)
         page, files = console(), Files()
         for line in (found.head(self.main, self.drives), *found.table(), *found.closing(self.verbose)):
             page.print(line, soft_wrap=True)
@@ -214,6 +215,7 @@ class Checked(NamedTuple):
 
     Attributes:
         names: names of its files.
+        has_files: whether its modules are of several files, which lines are then named with.
         robot: robot that executes it, None if kinematics is not judged.
         limits: limits of its motion.
         program: executed program.
@@ -224,6 +226,7 @@ class Checked(NamedTuple):
     """
 
     names: str
+    has_files: bool
     robot: Robot | None
     limits: Limits
     program: Program
@@ -247,7 +250,7 @@ class Checked(NamedTuple):
         how = "kinematics not judged" if self.robot is None else f"{self.robot.name}, {drives} drives{loads}"
         return f"{self.names}: {main}, {len(plan.moves)} moves, {how}\n"
 
-    def rows(self, with_files: bool) -> list[tuple[str, ...]]:
+    def rows(self) -> list[tuple[str, ...]]:
         """Return the cells of the table, headings first: a row per move, or per line of many moves.
 
         A row of several moves has the sums of lengths and times, and the largest shares.
@@ -263,7 +266,7 @@ class Checked(NamedTuple):
             move = moves[0].move
             name = move.name if len(moves) == 1 else f"{move.name} x {len(moves)}"
             zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
-            place = f"{Path(move.file).name}:{move.line}" if with_files else str(move.line)
+            place = f"{Path(move.file).name}:{move.line}" if self.has_files else str(move.line)
             shares = [max(one.joint_speed for one in moves), max(one.torque for one in moves)]
             texts = [
                 "-"
@@ -284,7 +287,7 @@ class Checked(NamedTuple):
 
     def table(self) -> list[str]:
         """Return the lines of the table."""
-        rows = self.rows(with_files=len({one.move.file for one in self.plan.moves}) > 1)
+        rows = self.rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         right = {0, 2} if self.robot is None else {0, 2, 3, 5}
         return [
@@ -316,9 +319,8 @@ class Checked(NamedTuple):
         return lines
 
     def _place(self, note: Note) -> str:
-        """Return the line of a note, with its file if notes are of several ones."""
-        files = {one.file for one in (*self.program.assumed, *self.program.notes) if one.line}
-        name = f"{Path(note.file).name}, " if len(files) > 1 else ""
+        """Return the line of a note, with its file if the modules are of several ones."""
+        name = f"{Path(note.file).name}, " if self.has_files else ""
         return f"{name}line {note.line}: " if note.line else ""
 
     def _times(self) -> str:
@@ -422,7 +424,7 @@ class Checked(NamedTuple):
         """Write the table and the lines below it for a CI's summary page."""
         from scenarios.report.files import plain
 
-        headings, *rows = self.rows(with_files=False)
+        headings, *rows = self.rows()
         lines = [f"## irb-twin rapid check: {plain(self.names)}", "", "| " + " | ".join(headings) + " |"]
         lines.append("|" + "---|" * len(headings))
         lines += ["| " + " | ".join(map(plain, row)) + " |" for row in rows]

@@ -19,9 +19,9 @@ start = "manual"
 [tasks.T_ROB1]
 modules = ["cell.mod"]
 [signals]
-di_part = { type = "DI" }
+DI_part = { type = "DI" }
 ai_force = { type = "AI" }
-do_grip = { type = "DO" }
+Do_Grip = { type = "DO" }
 """
 CELL = """MODULE Pick
 CONST jointtarget a := [[60,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
@@ -80,7 +80,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             page.wait_for("!" + TEXT.format("T_ROB1 asks"))
             page.wait_for(TEXT.format("➤    7"))
             press(page, "signals")
-            page.click(FIELD.format("di_part"))
+            page.click(FIELD.format("DI_part"))
             until(lambda: running.controller.signals.values.get("do_grip") == 1.0)
             second.wait_for(TEXT.format("➤●   9"))
             press(page, "stop")

@@ -108,4 +108,5 @@ def test_every_command_is_a_frozen_dataclass_that_describes_itself(name, command
     assert isinstance(kind, Commands) or kind.__dataclass_params__.frozen
     text = command([name, "--help"]).out
     assert text.startswith(f"usage: irb-twin {name}")
+    assert "(default )" not in " ".join(text.split())
     assert len(text.splitlines()) >= 8

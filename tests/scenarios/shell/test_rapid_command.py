@@ -156,6 +156,16 @@ def test_lines_of_a_task_with_several_modules_name_their_file(program, command):
     assert "  lib.mod, line 3: TPWrite: on" in lines
     (stopped,) = [line for line in lines if line.startswith("the program waits")]
     assert "in the loop of line 5 of lib.mod:" in stopped
+    write(program / "task" / "m.mod", main.replace('"off"', "").replace("TPWrite", "WaitTime 0"))
+    assert "  lib.mod, line 3: TPWrite: on" in command(["rapid", "check", "task"], status=1).out.splitlines()
+
+
+def test_encrypted_modules_of_a_task_are_left_out_with_a_remark(program, command):
+    """Options and integrators leave such modules in backups."""
+    (program / "lock.sys").write_bytes(bytes(range(256)))
+    out = command(["rapid", "check", "weld.mod", "lock.sys"]).out
+    assert "remark: lock.sys: encrypted or not text, expected a RAPID module; left out" in out
+    assert "encrypted" in command(["rapid", "check", "lock.sys"], status=1).err
 
 
 def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(program, command, monkeypatch):

@@ -343,7 +343,7 @@ class TaskInterpreter(Interpreter):
         self._declare_types(module, scope)
         self._declare_items(module, scope)
         self.scopes.append(scope)
-        self.signals.names |= set(signals_of([module], self.signals.types))
+        self.signals.names = signals_of([module], self.signals.types) | self.signals.names
         self._note_initial_values()
 
     def remove_module(self, module: st.Module, k: int) -> None:

@@ -83,10 +83,23 @@ def parse(text: str, file: str = "<text>") -> Source:
     return Source(tuple(module._replace(file=file, text=text) for module in modules), tuple(remarks))
 
 
-def joined(sources: Sequence[Source]) -> Source:
-    """Return the modules of several files as those of one task."""
-    modules = tuple(module for source in sources for module in source.modules)
-    return Source(modules, tuple(remark for source in sources for remark in source.remarks))
+def read_task(paths: Sequence[Path]) -> Source:
+    """Return the modules of the files of one task; a remark names each that is encrypted and left out.
+
+    Raises:
+        OSError: a file cannot be read.
+        RapidError: a file, or the only one, is not RAPID.
+    """
+    found = Source((), ())
+    for path in paths:
+        try:
+            one = read_source(path)
+        except RapidError as error:
+            if error.kind != "encrypted" or len(paths) == 1:
+                raise
+            one = Source((), (f"{error}; left out",))
+        found = Source(found.modules + one.modules, found.remarks + one.remarks)
+    return found
 
 
 def read_source(path: str | Path) -> Source:

@@ -69,7 +69,7 @@ class Interpreter(Evaluator):
         step_limit: int = STEP_LIMIT,
     ) -> None:
         super().__init__(modules, functions, recorder.signals)
-        recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
+        recorder.signals.names = signals_of(modules, recorder.signals.types) | recorder.signals.names
         self.instructions, self.recorder = instructions, recorder
         self.step_limit = step_limit
         self.steps = self.depth = self.endless = self.unreturned = 0

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from twin.abb.rapid.functions import functions_for
 from twin.abb.rapid.instructions import instructions_for
-from twin.abb.rapid.language import Source, joined, read_source
+from twin.abb.rapid.language import Source, read_task
 from twin.abb.rapid.planning import LargestShare, Limits, Plan, PlannedMove, plan
 from twin.abb.rapid.program import FRAMES, STEP_LIMIT, Interpreter
 from twin.abb.rapid.recorder import Files, Note, Operator, Recorder, Stopped
@@ -247,7 +247,7 @@ def read(*paths: str | Path) -> Source:
     if len(tasks) > 1:
         names = ", ".join(task.name for task in tasks)
         raise RapidError(f"{paths[0]} has the tasks {names}: expected one of their folders", "name")
-    return joined([read_source(one) for one in tasks[0].files])
+    return read_task(tasks[0].files)
 
 
 def interpret(

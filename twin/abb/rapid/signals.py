@@ -50,6 +50,7 @@ class Signals:
         declared: types of the signals of the controller's configuration by their names.
 
     Attributes:
+        names: names as they are declared or written, by names in lower case.
         values: values by names in lower case.
         assumed: signals that were read without a value, with the place of the first reading.
         given: names of the inputs that are given.
@@ -65,7 +66,7 @@ class Signals:
         self.assumed: dict[str, tuple[str, tuple[str, int]]] = {}
         self.given = {name.lower() for name in inputs}
         self.types = {name.lower(): type_.upper() for name, type_ in (declared or {}).items()}
-        self.names = set(names) | self.given | set(self.types)
+        self.names = {name.lower(): name for name in (*names, *inputs, *(declared or {}))}
         self.on_change: Callable[[str, float, float], None] = lambda name, before, after: None
         steps = [
             (float(t), name.lower(), float(value))
@@ -92,7 +93,7 @@ class Signals:
         """Change a signal."""
         key = name.lower()
         before = self.values.get(key, 0.0)
-        self.names.add(key)
+        self.names.setdefault(key, name)
         self.values[key] = value
         if value != before:
             self.on_change(key, before, value)

@@ -134,8 +134,10 @@ DEVICES = "Local/DRV_1", "Local/PANEL"  # of every controller, with their networ
 
 def _path(cabinet: Cabinet, name: str) -> str:
     """Return the path [network/device/]name of a signal by its name in lower case."""
-    device = cabinet.controller.signals.tables.get(name, {}).get("device", "")
-    return f"{device if '/' in device or not device else f'Local/{device}'}/{name}".lstrip("/")
+    signals = cabinet.controller.signals
+    device = signals.tables.get(name, {}).get("device", "")
+    place = f"{device if '/' in device or not device else f'Local/{device}'}/"
+    return place.lstrip("/") + signals.names.get(name, name)
 
 
 def signal_name(cabinet: Cabinet, path: str) -> str:
@@ -184,7 +186,8 @@ def _check_writable(cabinet: Cabinet, name: str, value: bool = True) -> None:
 def _signal_item(cabinet: Cabinet, name: str, value: float, kind: str) -> Item:
     signals = cabinet.controller.signals
     fields = {
-        "name": name, "type": signals.types.get(name, "DO"), "category": "", "lvalue": signal_text(value),
+        "name": signals.names[name], "type": signals.types.get(name, "DO"), "category": "",
+        "lvalue": signal_text(value),
         "lstate": "simulated" if cabinet.simulated.get(name, not cabinet.strict) else "not simulated",
         "write-access-level": signals.tables.get(name, {}).get("access", "Default"),
     }  # fmt: skip

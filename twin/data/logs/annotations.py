@@ -128,7 +128,7 @@ def read_text(path: str | Path) -> str:
         return data.decode("utf-16", errors="replace")
     odd = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a" for byte in data[:200])
     if odd > 20:
-        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
+        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "encrypted")
     data = data.replace(b"\0", b" ")
     try:
         return data.decode("utf-8-sig")

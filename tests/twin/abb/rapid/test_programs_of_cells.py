@@ -8,7 +8,7 @@ from tests.support import rapid_programs
 from twin.abb.rapid import check, parse
 from twin.abb.rapid.functions import FUNCTIONS
 from twin.abb.rapid.instructions import INSTRUCTIONS
-from twin.abb.rapid.language import joined
+from twin.abb.rapid.language import Source
 from twin.abb.rapid.programs import interpret
 from twin.abb.rapid.signals import signals_of
 
@@ -258,8 +258,8 @@ def test_stops_name_what_is_missing(body, message):
 def test_a_name_that_two_programs_declare_has_both_places():
     """As of a folder with several programs, each with its own main."""
     texts = {name: f"MODULE {name}\nPROC main()\nENDPROC\nENDMODULE" for name in ("one", "two")}
-    source = joined([parse(text, f"{name}.mod") for name, text in texts.items()])
-    fault = interpret(source).fault
+    modules = [parse(text, f"{name}.mod").modules[0] for name, text in texts.items()]
+    fault = interpret(Source(tuple(modules), ())).fault
     assert str(fault) == "two.mod, line 2: main is declared twice, also in one.mod, line 2"
 
 

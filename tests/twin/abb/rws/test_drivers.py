@@ -91,7 +91,8 @@ def test_commands_of_a_driver(served, client):
     assert client.post("/rw/iosystem/signals/do1?action=set", "lvalue=1") == 204
     assert text(client.document("/rw/iosystem/signals/do1"), "lvalue") == "1"
     names = [text(one, "name") for one in found(client.document("/rw/iosystem/signals"), "ios-signal-li")]
-    assert "do1" in names
+    assert {"do1", "DoGrip"} <= {*names}  # as the configuration has them
+    assert text(client.document("/rw/iosystem/signals/dogrip"), "name") == "DoGrip"
     assert client.post("/rw/panel/speedratio?action=setspeedratio", "speed-ratio=100") == 204
     assert text(client.document("/rw/panel/speedratio"), "speedratio") == "100"
     for state in ("motoroff", "motoron"):
