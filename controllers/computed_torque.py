@@ -104,7 +104,7 @@ def disturbance_observer(
     n, disturbance, load = len(state.q), memory[2], memory[4:]
     if len(state.tau) != n:
         raise ValueError("expected the torques that the motors gave, state.tau, one for each joint")
-    observe(model, state.q, state.qd, state.tau, parameters[2], memory)
+    observe(model, state.q, state.qd, state.tau, parameters[2], np.zeros(n), memory)
     Kp, Kv, tau = parameters[0], parameters[1], np.empty(n)
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     motor_torque(model, state.q, state.qd, qdd, load.copy(), tau)  # the load follows from the actual motion

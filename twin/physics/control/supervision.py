@@ -12,8 +12,10 @@ K.  For an exact model that moves, r is the filtered torque `J^T F` of the wrenc
 to rounding.  The torque of the motors is that which they gave, not the demand.  An observer of
 the generalised momentum in continuous time (De Luca) is off by some hundredths of a newton metre at 1 ms.
 
-While a joint sticks, its friction is unknown, and so is r, by its static friction at most: `hidden_force`
-says what that hides at the tool.  In free motion r is the error of the model.  Thresholds lie above it.
+While a joint rests or turns back, its friction is unknown: up to its static friction, d_k counts as friction
+and is left out.  Otherwise the least error of the load would show as all of it wherever a joint stops.
+`hidden_force` says what that hides at the tool.  In free motion r is the error of the model.  Thresholds lie
+above it.
 """
 
 from __future__ import annotations
@@ -35,11 +37,13 @@ from twin.physics.trajectories.sampling import Reference, State
 
 BANDWIDTH = 60.0  # of the observer, in [1/s]
 MARGIN, LEAST = 1.1, 0.5  # threshold over the largest residual of free motion, and [N m] that are added
-MOVES = 0.01  # speed above which a joint moves, in [rad/s]
+MOVES = 0.01  # speed from which on a joint moves, in [rad/s]
 
 
 @register_jitable
-def observe(model: Model, q: NDArray, qd: NDArray, tau: NDArray, K: NDArray, memory: NDArray) -> None:
+def observe(
+    model: Model, q: NDArray, qd: NDArray, tau: NDArray, K: NDArray, hidden: NDArray, memory: NDArray
+) -> None:
     """Update the disturbance, row 2 of an `observer_memory`, by the period that ends now.
 
     Args:
@@ -48,6 +52,7 @@ def observe(model: Model, q: NDArray, qd: NDArray, tau: NDArray, K: NDArray, mem
         qd: (n,) measured speeds, in [rad/s].
         tau: (n,) torques that the motors gave in the period, in [N m].
         K: (n,) bandwidth, in [1/s]; from 1 / period on it does not filter.
+        hidden: (n,) torque that counts as friction while a joint does not move, in [N m].
         memory: (rows, n), changed in place.
     """
     T = model.period
@@ -56,7 +61,10 @@ def observe(model: Model, q: NDArray, qd: NDArray, tau: NDArray, K: NDArray, mem
         needed = np.empty(len(q))
         motor_torque(model, q_before, qd_before, (qd - qd_before) / T, load, needed)
         for i in range(len(q)):
-            disturbance[i] += min(K[i] * T, 1.0) * (needed[i] - tau[i] - disturbance[i])
+            torque = needed[i] - tau[i]
+            if qd[i] * qd_before[i] < MOVES**2:
+                torque -= min(max(torque, -hidden[i]), hidden[i])
+            disturbance[i] += min(K[i] * T, 1.0) * (torque - disturbance[i])
     q_before[:], qd_before[:], started[:] = q, qd, 1.0
 
 
@@ -67,8 +75,8 @@ def observer_memory(robot: Robot) -> NDArray:
 
 @compiled_law
 def residual(state, reference, parameters, memory, model):
-    """Return the residual; K is the parameter, see `twin.control.control_law`."""
-    observe(model, state.q, state.qd, state.tau, parameters[0], memory)
+    """Return the residual; K and the hidden torque are parameters, see `twin.control.control_law`."""
+    observe(model, state.q, state.qd, state.tau, parameters[0], parameters[1], memory)
     return memory[2].copy()
 
 
@@ -106,7 +114,11 @@ class ResidualObserver(ControlLaw):
     """
 
     def __init__(self, model: Robot, bandwidth: ArrayLike = BANDWIDTH, period: float = 1e-3) -> None:
-        super().__init__(model, residual, (bandwidth,), memory=observer_memory(model), period=period)
+        drives, hidden = model.active_drives, np.zeros(model.n)
+        if drives is not None:
+            hidden = np.abs(drives.friction_matrix.T) @ drives.static
+        parameters = bandwidth, hidden
+        super().__init__(model, residual, parameters, memory=observer_memory(model), period=period)
         self.torque = np.zeros((1, model.n))
 
     def follow(self, q: Floats, qd: Floats, tau: Floats) -> Floats:

@@ -60,6 +60,14 @@ def test_a_push_stops_the_arm_which_goes_back_a_little_on_its_path(pushed):
     assert live.controller.supervision.contacts == 1
 
 
+def test_joints_that_stop_under_a_small_error_of_the_load_are_no_contact(pushed):
+    """Their friction holds up to 43 N m then, for 2 N at the tool."""
+    live = pushed(f"{SWING} WaitTime 0.2;", "0:20 0,0,-2", thresholds=1.5)
+    live.run()
+    assert live.controller.faults == []
+    assert 0.5 < live.controller.supervision.largest.max() < 1.3
+
+
 def test_a_push_stops_jogging_which_can_go_on(pushed):
     live = pushed(SWING, "0.2:0.3 0,0,-80")
     live.controller.stop()
