@@ -159,7 +159,7 @@ class TrackingScenario(Scenario):
 
     def reference(self, robot: Robot, sampling: Sampling) -> Samples:
         """Return the motion at every control period."""
-        return sampling.sampled(self.motion(robot))
+        return sampling.sampled(self._returned("motion", robot))
 
     def arms(self, robot: Robot, payload: Payload | None) -> Arms:
         """Return plant and controller's model; by default both carry the payload of the setup."""
@@ -202,9 +202,15 @@ class TrackingScenario(Scenario):
     def loop(self, setup: Setup) -> ClosedLoop:
         """Return the closed loop of a setup."""
         robot = setup.nominal_robot()
-        reference = self.of_motion().reference(robot, setup.sampling(self.needs))
-        loads = load_changes(self.loads(robot), setup)
-        return ClosedLoop(reference, self.arms(robot, setup.plant_payload), loads)
+        reference = self.of_motion()._returned("reference", robot, setup.sampling(self.needs))
+        loads = load_changes(self._returned("loads", robot), setup)
+        return ClosedLoop(reference, self._returned("arms", robot, setup.plant_payload), loads)
+
+    def _returned(self, hook: str, *given: Any) -> Any:
+        """Return what a hook returns; raise a PluginError if it returns nothing."""
+        if (found := getattr(self, hook)(*given)) is None:
+            raise PluginError(f"{type(self).__name__}.{hook} returned None: a return is missing")
+        return found
 
     def run(self, setup: Setup | None = None) -> TrackingRun:
         """Follow the motion; by default with `self.setup()`."""
@@ -212,7 +218,8 @@ class TrackingScenario(Scenario):
 
         setup = self.checked(setup)
         reference, arms, loads = self.loop(setup)
-        return follow(self.adapted(setup, setup.nominal_robot()), reference, arms, loads=loads)
+        setup = self._returned("adapted", setup, setup.nominal_robot())
+        return follow(setup, reference, arms, loads=loads)
 
 
 def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:
