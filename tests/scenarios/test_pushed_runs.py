@@ -16,7 +16,7 @@ from scenarios.running.registry import find
 from scenarios.running.runs import diagnose, repeat_command, run_one
 from scenarios.shell.command_line import main
 from scenarios.studies.learning.learn import Learn, Study
-from twin.base.errors import IdentificationError, TwinError, VariationError
+from twin.base.errors import IdentificationError, RecordingError, TwinError, VariationError
 from twin.data.logs.annotations import LoadChange
 from twin.data.logs.columns import columns
 from twin.data.logs.loads import torque_residual
@@ -159,9 +159,13 @@ def test_other_commands_have_no_such_option(command, capsys):
     assert "--push" in capsys.readouterr().err
 
 
-def test_identification_refuses_a_push(pushed):
+def test_identification_refuses_a_push(pushed, tmp_path):
     with pytest.raises(IdentificationError, match="a wrench acted on the tool; identify a run without one"):
         twin.identification.measurements_of_log(pushed.log)
+    pushed.log.save(tmp_path / "a.npz")
+    assert main(["export", str(tmp_path / "a.npz"), "--csv", str(tmp_path / "a.csv")]) == 0
+    with pytest.raises(RecordingError, match="a wrench acted on the tool; identify a run without one"):
+        twin.logs.read_torque_recording(tmp_path / "a.csv", pushed.log.robot)
 
 
 def test_command_line_says_what_is_wrong(capsys):

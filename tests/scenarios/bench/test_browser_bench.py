@@ -76,6 +76,11 @@ def test_a_port_that_does_not_exist_is_refused(port):
         twin.view(twin.load("irb140"), port=port)
 
 
+def test_a_port_in_use_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(WrongUse, match="is in use"):
+        View(twin.load("irb140"), port=taken.getsockname()[1])
+
+
 def test_view_shows_positions_and_has_the_ranges_of_the_joints(view):
     np.testing.assert_allclose(view.target[1:], 0.1, atol=np.deg2rad(0.05))
     assert view.target[0] <= twin.load("irb1400").q_max[0]

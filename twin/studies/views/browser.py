@@ -211,7 +211,7 @@ def local_server(port: int = 0) -> ViserServer:
         port: port of the server; 0 for a free one.
 
     Raises:
-        WrongUse: there is no such port.
+        WrongUse: there is no such port, or it is in use.
     """
     if not 0 <= port <= 65535:
         raise WrongUse(f"port {port}: expected one from 0, a free one, to 65535")
@@ -226,6 +226,9 @@ def local_server(port: int = 0) -> ViserServer:
             server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
         finally:
             sockets.serve = serve
+    if port not in (0, server.get_port()):  # viser takes the next free one
+        stop(server)
+        raise WrongUse(f"port {port} is in use")
     for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
         server._websock_server.unregister_handler(message)
     return server

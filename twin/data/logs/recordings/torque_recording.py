@@ -260,6 +260,8 @@ def _read_series(
     kinds = joint_quantities(robot.n, robot)
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
     table = open_table(path)
+    if "tool_fx_N" in table.header:
+        raise RecordingError(f"{path}: a wrench acted on the tool; identify a run without one")
     findings = _beside_pattern(table, given, robot.n, [name for name in given.columns if name != "tau*"])
     columns: dict[str, list[ColumnRequest]] = {}
     if form.sample_time is None:
