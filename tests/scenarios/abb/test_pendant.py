@@ -1,5 +1,6 @@
 """Pendant in a browser: the pointer, dialogs, inputs and jogging, as a person sees and uses them."""
 
+import os
 import time
 from functools import partial
 
@@ -69,6 +70,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
     running.stop()
     running.to_main()
     pendant = Pendant(running, 0, lambda: held)
+    assert os.getsid(pendant._process.pid) != os.getsid(0)  # an interrupt at the terminal is not for the page
     try:
         with browser(tmp_path / "profile") as open_page:
             page, second = open_page(pendant.url), open_page(pendant.url)

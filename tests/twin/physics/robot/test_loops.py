@@ -465,6 +465,7 @@ def test_a_joint_without_mass_that_is_locked_leaves_the_dynamics(file, tmp_path)
 
 def test_what_cannot_be_locked(file, irb140, irb1400, tmp_path):
     arm = twin.load(file)
+    assert locked(arm, arm.n) is arm  # all its axes stay
     endless = replace(arm, q_max=np.full(arm.n, np.inf))
     refused(
         (lambda: locked(arm, {"joint_1": 2.5}), "locked at 2.5, expected a position of -2 to 2 rad"),
