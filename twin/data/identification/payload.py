@@ -324,7 +324,9 @@ def fitted_parts(reduced: Sequence[Triangles], parts: Sequence[Part]) -> tuple[F
         columns = one.R[:, :, :-1]
         right = one.R[:, :, -1] - columns @ part.known
         rows.append(np.concatenate([columns @ part.columns, right[..., None]], axis=-1) * part.weight)
-    counts = np.sum([one.counts for one in reduced], axis=0)
+    counts = np.sum(
+        [part.weight**2 * one.counts for one, part in zip(reduced, weighted, strict=True)], axis=0
+    )
     return fitted(Triangles(np.concatenate(rows, axis=1), counts, oversampling)), weighted
 
 
