@@ -218,8 +218,8 @@ class TrackingScenario(Scenario):
 
         setup = self.checked(setup)
         reference, arms, loads = self.loop(setup)
-        setup = self._returned("adapted", setup, setup.nominal_robot())
-        return follow(setup, reference, arms, loads=loads)
+        adapted: Setup = self._returned("adapted", setup, setup.nominal_robot())
+        return follow(adapted, reference, arms, loads=loads)
 
 
 def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:

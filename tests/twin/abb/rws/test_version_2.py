@@ -114,7 +114,7 @@ def test_files_modules_tasks_and_signals(served, client):
         names += [one["name"] for one in page["_embedded"]["resources"]]
         following = page["_links"].get("next")
         path = following and f"/rw/iosystem/{following['href']}"
-    assert names == sorted(set(names))
+    assert names == sorted(set(names), key=str.lower)
     assert {"ao1", "di1", "do1"} <= set(names)
     found = client.post("/rw/rapid/symbols/search", symtyp="per", blockurl="RAPID/T_ROB1").json()
     assert "count" in {one["name"] for one in found["_embedded"]["resources"]}
