@@ -168,6 +168,6 @@ def test_identification_refuses_a_push(pushed, tmp_path):
         twin.logs.read_torque_recording(tmp_path / "a.csv", pushed.log.robot)
 
 
-def test_command_line_says_what_is_wrong(capsys):
+def test_command_line_names_the_wrong_part(capsys):
     assert main(["run", "joint_tracking", "--push", "2:1 1,0,0"]) == 2
     assert "push 1: expected two or more rising times in s, got 2, 1" in capsys.readouterr().err

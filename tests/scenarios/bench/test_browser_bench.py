@@ -59,7 +59,7 @@ def test_only_pages_of_this_machine_may_open_a_socket_and_none_can_ask_for_a_pub
     assert not {_messages.ShareUrlRequest, _messages.ShareUrlDisconnect} & handlers.keys()
 
 
-def test_server_listens_on_the_loopback_only_and_a_tunnel_is_told_over_ssh(view, monkeypatch, capsys):
+def test_server_listens_on_the_loopback_only_and_names_a_tunnel_over_ssh(view, monkeypatch, capsys):
     assert view.url.startswith("http://127.0.0.1:")
     known = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
     for address in {info[4][0] for info in known} - {"127.0.0.1"} | {"127.0.0.2"}:

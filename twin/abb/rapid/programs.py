@@ -98,12 +98,12 @@ def _task_folders(path: Path) -> list[Path]:
 
 def _files(path: Path) -> tuple[Path, ...]:
     if path.suffix.lower() == ".pgf":
-        return _listed(path)
+        return _modules_of_pgf(path)
     if not path.is_dir():
         return (path,)
     lists = sorted(one for one in path.iterdir() if one.suffix.lower() == ".pgf")
     if len(lists) == 1:
-        return _listed(lists[0])
+        return _modules_of_pgf(lists[0])
     if files := _modules(path):
         return files
     raise RapidError(f"{path} has no module ({', '.join(SUFFIXES)})", "name")
@@ -113,7 +113,7 @@ def _modules(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(one for one in folder.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file()))
 
 
-def _listed(path: Path) -> tuple[Path, ...]:
+def _modules_of_pgf(path: Path) -> tuple[Path, ...]:
     """Return the modules that a `.pgf` file lists."""
     try:
         names = [one.text or "" for one in ElementTree.fromstring(path.read_bytes()).iter("Module")]

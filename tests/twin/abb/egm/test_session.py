@@ -193,7 +193,7 @@ def test_an_arm_that_has_arrived_is_not_interrupted_in_motion(robot, seconds, wo
     assert made._run.qd.any()
 
 
-def test_message_of_another_mode_stops_only_its_own_instruction(robot):
+def test_message_of_another_mode_stops_only_the_instruction_of_that_mode(robot):
     """Answers that the lag still delays belong to the previous instruction."""
 
     def client(message):

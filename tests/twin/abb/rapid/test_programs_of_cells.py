@@ -220,7 +220,7 @@ def test_inputs_have_values_from_a_time_on():
     assert texts == ["on"]
 
 
-def test_signals_without_a_value_are_listed_once():
+def test_signals_without_a_value_are_named_once():
     program, texts = ran('IF di1=1 AND DInput(di2)=0 TPWrite "a"; IF gi1=0 TPWrite "b";')
     assert texts == ["b"]
     assert [note.text for note in program.assumed] == [

@@ -338,7 +338,7 @@ def test_signals_and_devices_are_searched(client, version):
     assert names(f"{IO}/devices?action=search", "lstate=disabled") == []
 
 
-def test_event_logs_are_listed_by_domain_and_cleared(served, client):
+def test_event_logs_have_domains_and_can_be_cleared(served, client):
     served.controller.call(lambda: served.controller.execution.note(50204, "near", type_=3))
     assert [one["code"] for one in client.items("/rw/elog/5")] == ["50204"]
     assert {one["code"][0] for one in client.items("/rw/elog/0")} == {"1", "5"}
@@ -398,7 +398,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "status", "code", "reason"), REFUSED)
-def test_strict_services_refuse_signals_and_say_why(strict_services, version, path, status, code, reason):
+def test_strict_services_refuse_signals_with_a_reason(strict_services, version, path, status, code, reason):
     served = strict_services[version]
     client = Client(served.url, version)
     name = path.rpartition("/")[2]
@@ -552,7 +552,7 @@ def is_served(number, method, path):
     )
 
 
-def test_the_paths_of_all_calls_of_the_client_are_served_as_listed():
+def test_the_paths_of_all_calls_of_the_client_are_served():
     lines = (Path(__file__).parent / "paths_of_abb_rws_client.txt").read_text().splitlines()
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     assert len(rows) == len({tuple(row[1:]) for row in rows}) > 300

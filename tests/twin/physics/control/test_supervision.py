@@ -1,5 +1,6 @@
 """The residual observer finds what acts on the arm from its motors alone."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -153,3 +154,13 @@ def test_wrong_tool_data_and_friction_are_distinguished():
 
 def test_thresholds_lie_above_free_motion():
     np.testing.assert_allclose(thresholds([10.0, 2.0]), [11.5, 2.7])
+
+
+def test_friction_of_resting_joints_is_bounded_by_every_combination_of_the_shafts():
+    """The wrist of the IRB 140 is coupled, so that friction of one shaft acts on several joints."""
+    robot = twin.load("irb140").with_drives("rigid")
+    drives = robot.drives
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=6)))
+    largest = np.abs(signs * drives.static @ drives.friction_matrix).max(axis=0)
+    assert np.any(largest > 1.01 * drives.static)
+    np.testing.assert_allclose(ResidualObserver(robot).parameters[1], largest, rtol=1e-14)

@@ -64,7 +64,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("text", "expected"), ODD)
-def test_odd_statements_are_said_once_on_loading_and_by_the_check(tmp_path, text, expected):
+def test_odd_statements_are_one_warning_on_loading_and_a_finding_of_the_check(tmp_path, text, expected):
     path = tmp_path / "arm.urdf"
     path.write_text(text)
     with pytest.warns(ModelWarning) as found:
